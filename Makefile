@@ -1,0 +1,59 @@
+# Every command a newcomer needs. `make setup` is implied by the others.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# One thread pool per test worker keeps two cores busy instead of contended.
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow bench check docs figures numbers lock clean
+
+help:  ## Show this list
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.setup: requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "angd needs Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+setup: $(VENV)/.setup  ## Make the private environment from the pinned requirements
+
+demo: setup  ## Run the main job, with a summary and figures in runs/demo
+	$(BIN)/python examples/demo.py
+
+test: check  ## Run ruff, pyright and all quick tests
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS)
+
+test-slow: setup  ## Run the long experiments as well
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: setup  ## Lint, formatting, types, import directions, numbers in the docs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/python -m pytest tests/test_imports.py tests/test_numbers.py
+
+bench: setup  ## Run the benchmarks side by side with what one would use instead
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
+	$(BIN)/python benchmarks/flow.py
+
+docs: setup  ## Build the documentation into site/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	$(BIN)/mkdocs build --strict
+
+figures: setup  ## Redraw the figures that the docs show
+	$(BIN)/python docs/figures.py
+
+numbers: setup  ## Measure results/*.json again and write the numbers into README and docs
+	$(BIN)/python tools/measure_flow.py
+	$(BIN)/python tools/numbers.py --write
+
+lock:  ## Renew the pinned requirements (needs uv)
+	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --python-version 3.11 --extra dev pyproject.toml -o requirements.txt
+	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --python-version 3.11 --extra bench -c requirements.txt pyproject.toml -o requirements-bench.txt
+	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --python-version 3.11 --extra docs -c requirements.txt pyproject.toml -o requirements-docs.txt
+
+clean:  ## Remove the environment and everything that was built
+	rm -rf $(VENV) site runs dist .pytest_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""angd: accelerated natural gradient descent on parametric manifolds."""
