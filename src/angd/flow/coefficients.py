@@ -1,0 +1,183 @@
+"""The accelerated Riemannian gradient (ARG) flow, as coefficients.
+
+    ∇_ρ̇ ρ̇ + α ρ̇ + β ∇_ρ̇ grad L + γ grad L = 0,      ρ(t₀) = ρ₀,  ρ̇(t₀) = 0.
+
+An `ARGFlow` holds h, α, β, γ as schedules. In continuous time it answers with α(t), β(t), γ(t), β̇(t) and the weight
+w = γ − β̇ − β/t of the convergence theorem; for the discrete method it answers with the coefficients of step k, where
+only μ = 1 − hα, the rate s = h²γ and hβ matter.
+"""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from angd.flow.schedules import Constant, OverTime, Schedule, as_schedule, check_at_start, is_concrete
+
+
+class Coefficients(eqx.Module):
+    """What one step of the discrete method needs to know; `beta_prev` is β of the step before."""
+
+    h: Array
+    alpha: Array
+    beta: Array
+    gamma: Array
+    beta_prev: Array
+
+    @property
+    def mu(self) -> Array:
+        """Momentum factor μ = 1 − hα."""
+        return 1 - self.h * self.alpha
+
+    @property
+    def rate(self) -> Array:
+        """Learning rate of the unaccelerated method, s = h²γ."""
+        return self.h**2 * self.gamma
+
+    @property
+    def beta_dot(self) -> Array:
+        """Backward difference β̇ = (β − β_prev)/h."""
+        return (self.beta - self.beta_prev) / self.h
+
+
+class Moment(eqx.Module):
+    """The coefficients of the continuous flow at one time."""
+
+    t: Array
+    alpha: Array
+    beta: Array
+    gamma: Array
+    beta_dot: Array
+
+    @property
+    def w(self) -> Array:
+        """w = γ − β̇ − β/t, the weight of the loss in the Lyapunov function."""
+        return self.gamma - self.beta_dot - self.beta / self.t
+
+
+class ARGFlow(eqx.Module):
+    """An ARG flow with Hessian-driven damping.
+
+    Each of `h`, `alpha`, `beta`, `gamma` is a number or a schedule `(k, t) -> value`.
+
+    - `alpha` (α): friction. `OverTime(3.0)`, i.e. 3/t, is Nesterov's; a constant suits strongly convex losses.
+    - `beta` (β): Hessian-driven damping, which calms oscillation; keep it of the order of `h * gamma`.
+    - `gamma` (γ): gain of the gradient, normally 1.
+    - `h`: step of the discrete method; leave it out for continuous time.
+    - `t0`: time of the first step.
+
+    `ARGFlow.momentum(mu, rate, beta)` says the same in the units in which optimisers are tuned.
+    """
+
+    alpha: Schedule
+    beta: Schedule
+    gamma: Schedule
+    h: Schedule | None
+    t0: float = eqx.field(static=True)
+
+    def __init__(self, alpha: Any = 0.0, beta: Any = 0.0, gamma: Any = 1.0, h: Any = None, t0: float = 1.0):
+        if not (math.isfinite(t0) and t0 >= 0):
+            raise ValueError(f"t0 must be finite and ≥ 0, got {t0}.")
+        self.alpha, self.beta, self.gamma = (
+            as_schedule(alpha, "alpha"),
+            as_schedule(beta, "beta"),
+            as_schedule(gamma, "gamma"),
+        )
+        self.h = None if h is None else as_schedule(h, "h")
+        self.t0 = float(t0)
+
+    def __check_init__(self):
+        for name in ("alpha", "beta", "gamma"):
+            check_at_start(getattr(self, name), name, self.t0)
+        if self.h is not None:
+            check_at_start(self.h, "h", self.t0, positive=True)
+            _check_momentum(1 - self.h(0, self.t0) * self.alpha(0, self.t0))
+
+    @classmethod
+    def momentum(cls, mu: Any, rate: Any, beta: Any = 0.0, t0: float = 1.0) -> "ARGFlow":
+        """The flow with momentum factor `mu` and learning rate `rate`: γ = 1, h = √rate, α = (1 − μ)/h."""
+        mu, rate = as_schedule(mu, "mu"), as_schedule(rate, "rate")
+        check_at_start(rate, "rate", t0, positive=True)
+        check_at_start(mu, "mu", t0)
+
+        def h(k, t):
+            return rate(k, t) ** 0.5
+
+        def alpha(k, t):
+            return (1 - mu(k, t)) / h(k, t)
+
+        constant = isinstance(mu, Constant) and isinstance(rate, Constant)
+        return cls(alpha=alpha(0, t0) if constant else alpha, beta=beta, h=h(0, t0) if constant else h, t0=t0)
+
+    @classmethod
+    def gradient(cls, rate: float) -> "ARGFlow":
+        """Unaccelerated, h = rate and α = γ = 1/rate: natural gradient descent.
+
+        In continuous time its friction is so high that it follows ρ̇ = −grad L within O(rate).
+        """
+        check_at_start(Constant(rate), "rate", 1.0, positive=True)
+        return cls(alpha=1 / rate, gamma=1 / rate, h=rate)
+
+    @classmethod
+    def heavy_ball(cls, mu: float, rate: float) -> "ARGFlow":
+        """Constant friction and no Hessian damping: the update `d ← μ d − s M⁻¹ ∂L`."""
+        return cls.momentum(mu, rate)
+
+    @classmethod
+    def nesterov(cls, rate: float, alpha: float = 3.0) -> "ARGFlow":
+        """Nesterov's method: α/t with tₖ = (k + α)√rate and βₖ₋₁ = μₖ h, so that β is the look-ahead."""
+        check_at_start(Constant(rate), "rate", 1.0, positive=True)
+        h = rate**0.5
+        return cls(alpha=OverTime(alpha), beta=lambda k, t: h * (1 - h * alpha / (t + h)), h=h, t0=alpha * h)
+
+    @classmethod
+    def hessian_damped(cls, alpha: float = 3.0, beta: float = 1.0, h: Any = None, t0: float = 1.0) -> "ARGFlow":
+        """α/t, constant β and γ = 1 + β/t: then w = 1, and the theorem holds for α ≥ 3."""
+        return cls(alpha=OverTime(alpha), beta=beta, gamma=lambda k, t: 1 + beta / t, h=h, t0=t0)
+
+    def step(self, k: Any, t: Any, beta_prev: Any = None) -> Coefficients:
+        """Coefficients of step `k` at time `t`; without `beta_prev` (the first step) β counts as constant."""
+        if self.h is None:
+            raise ValueError("This flow has no step size: give it one, ARGFlow(h=...), to use it in a discrete method.")
+        h, alpha, beta, gamma = (jnp.asarray(s(k, t), dtype=float) for s in (self.h, self.alpha, self.beta, self.gamma))
+        return Coefficients(h, alpha, beta, gamma, beta if beta_prev is None else jnp.asarray(beta_prev, dtype=float))
+
+    def at(self, t: Any) -> Moment:
+        """Coefficients of the continuous flow at time `t`, with β̇ by differentiation."""
+        t = jnp.asarray(t, dtype=float)
+        beta, beta_dot = jax.jvp(lambda s: jnp.asarray(self.beta(jnp.nan, s), dtype=float), (t,), (jnp.ones_like(t),))
+        alpha, gamma = (jnp.asarray(s(jnp.nan, t), dtype=float) for s in (self.alpha, self.gamma))
+        return Moment(t, alpha, beta, gamma, beta_dot)
+
+    def check_continuous(self, t0: float) -> None:
+        """Refuse a flow whose coefficients count steps, which continuous time does not have."""
+        for name in ("alpha", "beta", "gamma"):
+            schedule = getattr(self, name)
+            check_at_start(lambda k, t, s=schedule: s(0, t), name, t0)
+            values = [float(schedule(k, t0)) for k in (0, 1, 10**6)]
+            if len(set(values)) > 1:
+                raise ValueError(
+                    f"{name} depends on the step number k, which continuous time has not: make it a function of t."
+                )
+
+    def __str__(self):
+        flow = f"α={_show(self.alpha)} β={_show(self.beta)} γ={_show(self.gamma)}"
+        if self.h is None:
+            return f"ARGFlow({flow})"
+        first = self.step(0, self.t0)
+        tuned = f"μ={first.mu:.4g} s={first.rate:.4g} hβ={first.h * first.beta:.4g}"
+        return f"ARGFlow(h={_show(self.h)} {flow}; first step: {tuned})"
+
+
+def _check_momentum(mu: Any) -> None:
+    if is_concrete(mu) and mu < -1e-9:
+        raise ValueError(
+            f"h * alpha = {float(1 - mu):g} exceeds 1, so momentum would change sign every step: lower h or alpha."
+        )
+
+
+def _show(schedule: Schedule) -> str:
+    return str(schedule) if isinstance(schedule, eqx.Module) else "f(k,t)"

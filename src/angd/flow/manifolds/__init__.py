@@ -1,0 +1,1 @@
+"""Exact finite models of the manifolds, one family per file."""

@@ -1,0 +1,85 @@
+"""Schedules: how h, α, β and γ depend on the step k and on the time t = t₀ + Σ h.
+
+A schedule is any function `(k, t) -> value`. A plain number is the constant schedule; `InverseTime` and `OverTime` are
+the two decays that the method uses: `x / (1 + ε k)` for step sizes and `a / t` for Nesterov's damping.
+"""
+
+import math
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import equinox as eqx
+from jax.core import Tracer
+
+Schedule = Callable[[Any, Any], Any]
+
+
+class Constant(eqx.Module):
+    """The same value at every step."""
+
+    value: float
+
+    def __call__(self, k, t):
+        return self.value
+
+    def __str__(self):
+        return f"{self.value:g}"
+
+
+class InverseTime(eqx.Module):
+    """`value / (1 + decay k)`, the usual decay of a step size."""
+
+    value: float
+    decay: float
+
+    def __check_init__(self):
+        if is_concrete(self.decay) and not self.decay >= 0:
+            raise ValueError(f"InverseTime: decay must be ≥ 0, got {self.decay}.")
+
+    def __call__(self, k, t):
+        return self.value / (1 + self.decay * k)
+
+    def __str__(self):
+        return f"{self.value:g}/(1+{self.decay:g}k)"
+
+
+class OverTime(eqx.Module):
+    """`value / t`: vanishing damping, for which the O(1/t²) rate is proved."""
+
+    value: float
+
+    def __call__(self, k, t):
+        return self.value / t
+
+    def __str__(self):
+        return f"{self.value:g}/t"
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether `x` is a number that can be looked at now (not a tracer)."""
+    return isinstance(x, Real) or (eqx.is_array(x) and not isinstance(x, Tracer))
+
+
+def as_schedule(value: Any, name: str) -> Schedule:
+    """A number becomes a constant schedule, a function `(k, t)` stays as it is; anything else is refused."""
+    if callable(value):
+        return value
+    if isinstance(value, bool) or not (isinstance(value, Real) or eqx.is_array(value)):
+        raise ValueError(f"{name} must be a number or a function (k, t) -> number, got {value!r}.")
+    return Constant(value)  # pyright: ignore[reportArgumentType]
+
+
+def check_at_start(schedule: Schedule, name: str, t0: float, *, positive: bool = False) -> None:
+    """Refuse a schedule whose value at the first step is out of range, in one sentence."""
+    try:
+        value = schedule(0, t0)
+    except ZeroDivisionError:
+        value = math.inf
+    if not is_concrete(value):
+        return
+    bound = "> 0" if positive else "≥ 0"
+    if not math.isfinite(value) or value < 0 or (positive and value == 0):
+        at = "" if isinstance(schedule, Constant) else f" at the start (k = 0, t = {t0:g})"
+        hint = "; a schedule a/t needs t0 > 0" if math.isinf(value) and t0 == 0 else ""
+        raise ValueError(f"{name} must be finite and {bound}, got {float(value):g}{at}{hint}.")

@@ -1,0 +1,23 @@
+"""Every way a computation can end, each with its remedy in words.
+
+Misuse that is visible before any work starts raises `ValueError` with one sentence. What can only be seen while numbers
+are flowing is a member of `RESULTS`, carried by the returned object: compare with `==`, read it with `RESULTS[result]`.
+"""
+
+import equinox as eqx
+
+
+class RESULTS(eqx.Enumeration):
+    """How a run ended; the text of each member says what to do about it."""
+
+    successful = "finished without incident"
+    left_manifold = (
+        "the flow left the manifold: raise alpha (Fisher–Rao needs about alpha² ≥ 2 gamma max[f] to keep a density "
+        "positive), stop earlier, or follow the flow across the boundary with form='covariant'"
+    )
+    crossed_boundary = (
+        "the covariant form carried the flow across the boundary of the manifold: what follows the reported time is a "
+        "flow on the extended manifold only"
+    )
+    too_many_steps = "the integrator used up its steps: raise max_steps, loosen rtol, or integrate over a shorter time"
+    not_finite = "a value became infinite or not-a-number: start from a smoother point, or check the functional there"
