@@ -1,11 +1,11 @@
 from .flow.coefficients import ARGFlow as ARGFlow
 from .flow.coefficients import Coefficients as Coefficients
-from .flow.functionals import free_energy as free_energy
-from .flow.functionals import gaussian_relative_entropy as gaussian_relative_entropy
-from .flow.functionals import interaction_energy as interaction_energy
-from .flow.functionals import mean_energy as mean_energy
-from .flow.functionals import mean_square_distance as mean_square_distance
-from .flow.functionals import relative_entropy as relative_entropy
+from .flow.functionals import FreeEnergy as FreeEnergy
+from .flow.functionals import GaussianRelativeEntropy as GaussianRelativeEntropy
+from .flow.functionals import InteractionEnergy as InteractionEnergy
+from .flow.functionals import MeanEnergy as MeanEnergy
+from .flow.functionals import MeanSquareDistance as MeanSquareDistance
+from .flow.functionals import RelativeEntropy as RelativeEntropy
 from .flow.integrate import FlowSolution as FlowSolution
 from .flow.integrate import solve_flow as solve_flow
 from .flow.manifolds.base import AbstractGeodesicManifold as AbstractGeodesicManifold

@@ -15,7 +15,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from angd.flow.schedules import Constant, OverTime, Schedule, as_schedule, check_at_start, is_concrete
+from angd.flow.schedules import (
+    Constant,
+    LookAhead,
+    OnePlusOverTime,
+    OverTime,
+    Schedule,
+    as_schedule,
+    check_at_start,
+    is_concrete,
+)
 
 
 class Coefficients(eqx.Module):
@@ -131,12 +140,12 @@ class ARGFlow(eqx.Module):
         """Nesterov's method: α/t with tₖ = (k + α)√rate and βₖ₋₁ = μₖ h, so that β is the look-ahead."""
         check_at_start(Constant(rate), "rate", 1.0, positive=True)
         h = rate**0.5
-        return cls(alpha=OverTime(alpha), beta=lambda k, t: h * (1 - h * alpha / (t + h)), h=h, t0=alpha * h)
+        return cls(alpha=OverTime(alpha), beta=LookAhead(h, alpha), h=h, t0=alpha * h)
 
     @classmethod
     def hessian_damped(cls, alpha: float = 3.0, beta: float = 1.0, h: Any = None, t0: float = 1.0) -> "ARGFlow":
         """α/t, constant β and γ = 1 + β/t: then w = 1, and the theorem holds for α ≥ 3."""
-        return cls(alpha=OverTime(alpha), beta=beta, gamma=lambda k, t: 1 + beta / t, h=h, t0=t0)
+        return cls(alpha=OverTime(alpha), beta=beta, gamma=OnePlusOverTime(beta), h=h, t0=t0)
 
     def step(self, k: Any, t: Any, beta_prev: Any = None) -> Coefficients:
         """Coefficients of step `k` at time `t`; without `beta_prev` (the first step) β counts as constant."""

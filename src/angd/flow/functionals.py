@@ -1,8 +1,12 @@
-"""Functionals L(ρ) that recur: entropies, mean energies, squared distances. Any JAX function of a point will do."""
+"""Functionals L(ρ) that recur: entropies, mean energies, squared distances. Any JAX function of a point will do.
+
+They are modules rather than closures: two that differ in numbers only are compiled once.
+"""
 
 from collections.abc import Callable
-from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -12,51 +16,66 @@ from angd.flow.manifolds.gaussian import Gaussian
 Scalar = Float[Array, ""]
 
 
-def relative_entropy(manifold: FisherRao, target: Array) -> Callable[[Array], Scalar]:
+class RelativeEntropy(eqx.Module):
     """KL(ρ ‖ target) = ∫ ρ log(ρ/target) on a grid or the simplex."""
-    return lambda rho: jnp.sum(manifold.omega * rho * jnp.log(rho / target))
+
+    manifold: FisherRao
+    target: Float[Array, "n"]
+
+    def __call__(self, rho: Float[Array, "n"]) -> Scalar:
+        return jnp.sum(self.manifold.omega * rho * jnp.log(rho / self.target))
 
 
-def mean_energy(manifold: FisherRao, potential: Array) -> Callable[[Array], Scalar]:
+class MeanEnergy(eqx.Module):
     """E_ρ V, linear in ρ."""
-    return lambda rho: jnp.sum(manifold.omega * rho * potential)
+
+    manifold: FisherRao
+    potential: Float[Array, "n"]
+
+    def __call__(self, rho: Float[Array, "n"]) -> Scalar:
+        return jnp.sum(self.manifold.omega * rho * self.potential)
 
 
-def mean_square_distance(manifold: FisherRao, anchors: Array, weights: Array) -> Callable[[Array], Scalar]:
+class MeanSquareDistance(eqx.Module):
     """Σ (cᵢ/2) dist²(ρ, pᵢ), geodesically convex on Fisher–Rao; its minimiser is the Karcher mean of the anchors."""
-    return lambda rho: sum(
-        (2 * c * manifold.square_angle(rho, p) for c, p in zip(weights, anchors, strict=True)), jnp.zeros(())
-    )
+
+    manifold: FisherRao
+    anchors: Float[Array, "m n"]
+    weights: Float[Array, "m"]
+
+    def __call__(self, rho: Float[Array, "n"]) -> Scalar:
+        squares = jax.vmap(self.manifold.square_angle, in_axes=(None, 0))(rho, self.anchors)
+        return 2 * jnp.vdot(self.weights, squares)
 
 
-def gaussian_relative_entropy(target: Gaussian) -> Callable[[Gaussian], Scalar]:
-    """KL(N(m, S) ‖ N(m*, S*))."""
-    precision = jnp.linalg.inv(target.cov)
-    log_det = jnp.linalg.slogdet(target.cov)[1]
+class GaussianRelativeEntropy(eqx.Module):
+    """KL(N(m, S) ‖ target) for Gaussians."""
 
-    def functional(rho: Gaussian) -> Scalar:
-        shift = rho.mean - target.mean
-        spread = jnp.vdot(precision, rho.cov) - rho.mean.shape[0] + log_det - jnp.linalg.slogdet(rho.cov)[1]
-        return 0.5 * (spread + shift @ precision @ shift)
+    target: Gaussian
 
-    return functional
+    def __call__(self, rho: Gaussian) -> Scalar:
+        precision = jnp.linalg.inv(self.target.cov)
+        shift = rho.mean - self.target.mean
+        log_volumes = jnp.linalg.slogdet(self.target.cov)[1] - jnp.linalg.slogdet(rho.cov)[1]
+        return 0.5 * (jnp.vdot(precision, rho.cov) - rho.mean.shape[0] + log_volumes + shift @ precision @ shift)
 
 
-def free_energy(potential: Callable[[Array], Array]) -> Callable[[Array], Scalar]:
+class FreeEnergy(eqx.Module):
     """∫ V(X(u)) du − ∫ log X′(u) du of a quantile function with equal weights: potential energy minus entropy."""
 
-    def functional(X: Array) -> Scalar:
-        return jnp.mean(potential(X)) - jnp.mean(jnp.log(jnp.diff(X) * X.shape[0]))
+    potential: Callable[[Array], Array]
 
-    return functional
+    def __call__(self, X: Float[Array, "n"]) -> Scalar:
+        return jnp.mean(self.potential(X)) - jnp.mean(jnp.log(jnp.diff(X) * X.shape[0]))
 
 
-def interaction_energy(omega: Any, potential: Callable[[Array], Array], pair: Callable[[Array], Array]):
+class InteractionEnergy(eqx.Module):
     """Σ ωᵢ V(xᵢ) + ½ Σ ωᵢωⱼ W(xᵢ − xⱼ) of weighted particles (n, d); V and W act on the last axis."""
-    omega = jnp.asarray(omega, dtype=float)
 
-    def functional(x: Array) -> Scalar:
-        pairs = pair(x[:, None, :] - x[None, :, :])
-        return jnp.sum(omega * potential(x)) + 0.5 * jnp.sum(omega[:, None] * omega[None, :] * pairs)
+    omega: Float[Array, "n"]
+    potential: Callable[[Array], Array]
+    pair: Callable[[Array], Array]
 
-    return functional
+    def __call__(self, x: Float[Array, "n d"]) -> Scalar:
+        pairs = self.pair(x[:, None, :] - x[None, :, :])
+        return self.omega @ self.potential(x) + 0.5 * self.omega @ pairs @ self.omega

@@ -101,6 +101,8 @@ def solve_flow(
         raise ValueError(f"form must be 'cotangent' or 'covariant', got {form!r}.")
     _check_functional(functional, rho0)
     system = _FORMS[form](manifold, functional, flow)
+    # Numbers become arrays, so that another alpha or beta does not compile anew.
+    system = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, system)
     solution = _integrate(system, rho0, ts, rtol, max_steps, progress)
     return _summarise(system, solution, minimiser)
 
@@ -156,6 +158,7 @@ def _integrate(
         event=diffrax.Event(_is_leaving),
         max_steps=max_steps,
         throw=False,
+        adjoint=diffrax.ForwardMode(),  # nobody differentiates through this solve; it compiles faster
         progress_meter=diffrax.NoProgressMeter() if progress is None else CallbackMeter(progress),
     )
 

@@ -1,7 +1,8 @@
 """Schedules: how h, α, β and γ depend on the step k and on the time t = t₀ + Σ h.
 
 A schedule is any function `(k, t) -> value`. A plain number is the constant schedule; `InverseTime` and `OverTime` are
-the two decays that the method uses: `x / (1 + ε k)` for step sizes and `a / t` for Nesterov's damping.
+the two decays that the method uses: `x / (1 + ε k)` for step sizes and `a / t` for Nesterov's damping. They are objects
+rather than closures, so that two flows which differ in numbers only are compiled once.
 """
 
 import math
@@ -13,12 +14,13 @@ import equinox as eqx
 from jax.core import Tracer
 
 Schedule = Callable[[Any, Any], Any]
+Number = Any  # a float or a scalar array
 
 
 class Constant(eqx.Module):
     """The same value at every step."""
 
-    value: float
+    value: Number
 
     def __call__(self, k, t):
         return self.value
@@ -30,8 +32,8 @@ class Constant(eqx.Module):
 class InverseTime(eqx.Module):
     """`value / (1 + decay k)`, the usual decay of a step size."""
 
-    value: float
-    decay: float
+    value: Number
+    decay: Number
 
     def __check_init__(self):
         if is_concrete(self.decay) and not self.decay >= 0:
@@ -47,13 +49,38 @@ class InverseTime(eqx.Module):
 class OverTime(eqx.Module):
     """`value / t`: vanishing damping, for which the O(1/t²) rate is proved."""
 
-    value: float
+    value: Number
 
     def __call__(self, k, t):
         return self.value / t
 
     def __str__(self):
         return f"{self.value:g}/t"
+
+
+class OnePlusOverTime(eqx.Module):
+    """`1 + value / t`: the gain γ for which a constant β = `value` leaves w = 1 in the theorem."""
+
+    value: Number
+
+    def __call__(self, k, t):
+        return 1 + self.value / t
+
+    def __str__(self):
+        return f"1+{self.value:g}/t"
+
+
+class LookAhead(eqx.Module):
+    """β = h (1 − hα/(t + h)), i.e. βₖ₋₁ = μₖ h for friction α/t: the Hessian damping that is Nesterov's look-ahead."""
+
+    h: Number
+    alpha: Number
+
+    def __call__(self, k, t):
+        return self.h * (1 - self.h * self.alpha / (t + self.h))
+
+    def __str__(self):
+        return f"{self.h:g}(1-{self.h * self.alpha:g}/(t+{self.h:g}))"
 
 
 def is_concrete(x: Any) -> bool:
@@ -67,7 +94,7 @@ def as_schedule(value: Any, name: str) -> Schedule:
         return value
     if isinstance(value, bool) or not (isinstance(value, Real) or eqx.is_array(value)):
         raise ValueError(f"{name} must be a number or a function (k, t) -> number, got {value!r}.")
-    return Constant(value)  # pyright: ignore[reportArgumentType]
+    return Constant(value)
 
 
 def check_at_start(schedule: Schedule, name: str, t0: float, *, positive: bool = False) -> None:

@@ -93,7 +93,7 @@ def _weight_rate(now: Any, dot: Any) -> Array:
     return dot.gamma - dot.beta_dot - (dot.beta * now.t - now.beta * dot.t) / now.t**2
 
 
-def fit_rate(times: Array, gaps: Array, windows: int = 8) -> float:
+def fit_rate(times: Any, gaps: Any, windows: int = 8) -> float:
     """Exponent r of gap ~ t^(−r), fitted to the maxima over `windows` log-spaced windows of the later half of log t.
 
     Maxima, because an oscillating gap touches zero. NaN when fewer than three windows hold a positive gap.

@@ -103,5 +103,5 @@ def _lyapunov(S: Array, C: Array) -> Matrix:
 def _roots(S: Array) -> tuple[Matrix, Matrix]:
     """S^{1/2} and S^{-1/2}."""
     values, vectors = jnp.linalg.eigh(S)
-    root = jnp.sqrt(values)
+    root = jnp.sqrt(values)[None, :]
     return (vectors * root) @ vectors.T, (vectors / root) @ vectors.T

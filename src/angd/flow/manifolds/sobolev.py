@@ -23,7 +23,7 @@ class Sobolev(AbstractFlatManifold):
     s: int = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
 
-    def __init__(self, s: int, shape: int | tuple[int, ...]):
+    def __init__(self, s: int | float, shape: int | tuple[int, ...]):
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if isinstance(s, bool) or not isinstance(s, int):
             raise ValueError(f"Sobolev: s must be an integer, got {s!r}.")

@@ -1,0 +1,187 @@
+"""One exam for every manifold: metric, correction, Christoffel map and geodesics agree with each other."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+from registry import GEODESIC, MANIFOLDS, largest_difference, modulo_constants
+from scipy.integrate import solve_ivp
+
+import angd
+from angd.flow.tree import combine
+
+every_manifold = pytest.mark.parametrize("name", MANIFOLDS)
+every_geodesic_manifold = pytest.mark.parametrize("name", GEODESIC)
+
+
+def derivative_of_G(manifold, rho, direction, sigma):
+    """(∂G · direction) σ, straight from G."""
+    return jax.jvp(lambda r: manifold.G(r, sigma), (rho,), (direction,))[1]
+
+
+@every_manifold
+def test_G_and_its_inverse_undo_each_other(name):
+    manifold, rho, Phi, _, _ = MANIFOLDS[name]
+    again = manifold.G(rho, manifold.G_inv(rho, Phi))
+    assert largest_difference(modulo_constants(manifold, again), modulo_constants(manifold, Phi)) < 1e-11
+
+
+@every_manifold
+def test_metric_is_symmetric_and_positive(name):
+    manifold, rho, Phi, Xi, _ = MANIFOLDS[name]
+    v, w = manifold.G_inv(rho, Phi), manifold.G_inv(rho, Xi)
+    assert np.isclose(manifold.pairing(manifold.G(rho, v), w), manifold.pairing(manifold.G(rho, w), v), rtol=1e-11)
+    assert manifold.square_norm(rho, v) > 0
+
+
+@every_manifold
+def test_variation_pairs_with_tangents_to_the_directional_derivative(name):
+    manifold, rho, Phi, _, _ = MANIFOLDS[name]
+
+    def functional(r):
+        flat = ravel_pytree(r)[0]
+        return jnp.sum(jnp.sin(flat) + 0.3 * flat**3)
+
+    sigma = manifold.G_inv(rho, Phi)
+    slope = jax.jvp(functional, (rho,), (sigma,))[1]
+    assert np.isclose(manifold.pairing(manifold.variation(functional, rho), sigma), slope, rtol=1e-12)
+
+
+@every_manifold
+@pytest.mark.parametrize("beta", [0.0, 0.7])
+def test_R_equals_proposition_1_by_automatic_differentiation(name, beta):
+    manifold, rho, Phi, f, _ = MANIFOLDS[name]
+    difference = combine((1.0, manifold.R(rho, Phi, f, beta)), (-1.0, angd.proposition_1(manifold, rho, Phi, f, beta)))
+    zero = combine((0.0, difference))
+    assert largest_difference(modulo_constants(manifold, difference), zero) < 1e-10
+
+
+@every_manifold
+@pytest.mark.parametrize("beta", [0.0, 0.7])
+def test_R_equals_the_expression_in_christoffel_symbols(name, beta):
+    """R = G Γ(v, v + βw) − (∂G·v)(v + βw) with v = G⁻¹Φ, w = G⁻¹f: uses derivatives of G, never of G⁻¹."""
+    manifold, rho, Phi, f, _ = MANIFOLDS[name]
+    v = manifold.G_inv(rho, Phi)
+    total = combine((1.0, v), (beta, manifold.G_inv(rho, f)))
+    bent = manifold.G(rho, manifold.christoffel(rho, v, total))
+    expected = combine((1.0, bent), (-1.0, derivative_of_G(manifold, rho, v, total)))
+    R = manifold.R(rho, Phi, f, beta)
+    assert largest_difference(modulo_constants(manifold, R), modulo_constants(manifold, expected)) < 1e-9
+
+
+@every_manifold
+def test_connection_is_torsion_free_and_preserves_the_metric(name):
+    """Γ(a, b) = Γ(b, a), and (∂G·c)(a, b) = g(Γ(c, a), b) + g(a, Γ(c, b))."""
+    manifold, rho, Phi, Xi, _ = MANIFOLDS[name]
+    a, b = manifold.G_inv(rho, Phi), manifold.G_inv(rho, Xi)
+    c = combine((0.6, a), (-1.1, b))
+    assert largest_difference(manifold.christoffel(rho, a, b), manifold.christoffel(rho, b, a)) < 1e-11
+
+    def g(x, y):
+        return manifold.pairing(manifold.G(rho, x), y)
+
+    change = manifold.pairing(derivative_of_G(manifold, rho, c, a), b)
+    bent = g(manifold.christoffel(rho, c, a), b) + g(a, manifold.christoffel(rho, c, b))
+    assert np.isclose(change, bent, rtol=1e-9, atol=1e-10)
+
+
+@every_geodesic_manifold
+def test_geodesic_with_the_velocity_of_log_reaches_the_target(name):
+    manifold, rho, _, _, target = GEODESIC[name]
+    flat, unravel = ravel_pytree(rho)
+    n = flat.size
+
+    @jax.jit
+    def field(y):
+        x, v = unravel(y[:n]), unravel(y[n:])
+        return jnp.concatenate([y[n:], -ravel_pytree(manifold.christoffel(x, v, v))[0]])
+
+    start = np.concatenate([flat, ravel_pytree(manifold.log(rho, target))[0]])
+    end = solve_ivp(lambda t, y: np.asarray(field(y)), (0, 1), start, "DOP853", rtol=1e-11, atol=1e-12).y[:n, -1]
+    assert np.allclose(end, ravel_pytree(target)[0], atol=1e-8)
+
+
+@every_geodesic_manifold
+def test_distance_is_the_length_of_log_and_symmetric(name):
+    manifold, rho, _, _, target = GEODESIC[name]
+    length = jnp.sqrt(manifold.square_norm(rho, manifold.log(rho, target)))
+    assert np.allclose([length, manifold.distance(target, rho)], manifold.distance(rho, target), rtol=1e-10)
+    assert manifold.distance(rho, rho) < 1e-7
+
+
+@pytest.mark.parametrize("name", ["Fisher–Rao grid", "Fisher–Rao simplex"])
+def test_kappa_is_what_log_loses_across_the_geodesic_on_fisher_rao(name):
+    """∇_v log + v = κ v_⊥ for v across the geodesic (erratum list: Lemma 1 on Fisher–Rao)."""
+    manifold, rho, Phi, _, target = GEODESIC[name]
+    T = manifold.log(rho, target)
+    v = manifold.G_inv(rho, Phi)
+    along = manifold.pairing(manifold.G(rho, v), T) / manifold.square_norm(rho, T)
+    v = combine((1.0, v), (-along, T))
+    D = jax.jvp(lambda r: manifold.log(r, target), (rho,), (v,))[1]
+    covariant = combine((1.0, D), (1.0, manifold.christoffel(rho, v, T)))
+    expected = combine((manifold.kappa(rho, target) - 1, v))
+    assert largest_difference(covariant, expected) < 1e-10
+
+
+def test_fisher_rao_is_the_hessian_metric_of_the_entropy_on_the_orthant():
+    orthant = angd.HessianMetric(lambda x: jnp.sum(x * jnp.log(x)), inside=lambda x: x)
+    simplex, rho, Phi, f, _ = MANIFOLDS["Fisher–Rao simplex"]
+    centred = simplex.centre(rho, Phi)
+    assert np.allclose(orthant.G_inv(rho, centred), simplex.G_inv(rho, Phi))
+    assert np.allclose(orthant.R(rho, centred, simplex.centre(rho, f), 0.7), simplex.R(rho, Phi, f, 0.7))
+
+
+def test_sobolev_operator_is_the_square_of_its_derivatives_with_multiplicity():
+    """E14: on the mode ξ = (1, 2) the H² form is 31; counting the mixed derivative once would give 27."""
+    manifold = angd.Sobolev(2, (7, 9))
+    x, y = manifold.grid()
+    mode = jnp.asarray(np.sqrt(2) * np.cos(x + 2 * y))
+    quadratic = jnp.mean(manifold.derivatives(mode) ** 2) * 6
+    assert np.isclose(manifold.square_norm(mode, mode), 31)
+    assert np.isclose(quadratic, 31)
+
+
+@pytest.mark.parametrize("s", [-3, -1, 0, 1, 3])
+def test_sobolev_metric_of_every_order_is_its_fourier_multiplier(s):
+    manifold = angd.Sobolev(s, 16)
+    (x,) = manifold.grid()
+    mode = jnp.asarray(np.sin(3 * x))
+    series = sum(9.0**i for i in range(abs(s) + 1))
+    assert np.allclose(manifold.G(mode, mode), mode * series ** (1 if s >= 0 else -1))
+
+
+def test_square_angle_is_smooth_where_two_densities_meet():
+    manifold, rho, _, _, _ = MANIFOLDS["Fisher–Rao simplex"]
+    near = manifold.normalise(rho * (1 + 1e-3 * jnp.arange(5.0)))
+    exact = np.arccos(float(jnp.sum(jnp.sqrt(rho * near)))) ** 2
+    assert np.isclose(manifold.square_angle(rho, near), exact, rtol=1e-6)
+    assert np.all(np.isfinite(jax.grad(manifold.square_angle)(rho, rho)))
+
+
+def test_boundary_is_reached_when_the_manifold_says_so():
+    assert np.isclose(angd.FisherRao.simplex(2).time_to_boundary(jnp.array([0.2, 0.8]), jnp.array([-0.1, 0.1])), 4.0)
+    assert np.isclose(angd.Quantiles.midpoints(2).time_to_boundary(jnp.array([0.0, 1.0]), jnp.array([0.5, 0.25])), 4.0)
+    shrinking = angd.Gaussian(jnp.zeros(2), jnp.diag(jnp.array([-1.0, 2.0])))
+    assert np.isclose(
+        angd.GaussianWasserstein().time_to_boundary(angd.Gaussian(jnp.zeros(2), jnp.eye(2)), shrinking), 2.0
+    )
+    half_plane = angd.MatrixMetric(lambda x: jnp.eye(2) / x[1] ** 2, inside=lambda x: x[1:])
+    assert np.isclose(half_plane.time_to_boundary(jnp.array([0.0, 3.0]), jnp.array([1.0, -1.0])), 3.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: angd.Sobolev(0.5, 8), "s must be an integer"),
+        (lambda: angd.Sobolev(1, (4, 4, 4)), "one or two positive grid sizes"),
+        (lambda: angd.Sobolev(1, 8).derivatives(jnp.zeros(8)), "odd grid sizes"),
+        (lambda: angd.FisherRao([1.0, -1.0]), "positive cell sizes"),
+        (lambda: angd.FisherRao.grid(3.0, 3.0, 8), "is empty"),
+        (lambda: angd.Particles([0.5, 0.6]), "must sum to 1"),
+        (lambda: angd.Quantiles([]), "vector of positive masses"),
+    ],
+)
+def test_impossible_manifolds_are_refused_with_a_sentence(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()

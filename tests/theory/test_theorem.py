@@ -1,0 +1,183 @@
+"""The corrected theorem (E8): Lyapunov function, conditions, rates; and the counterexample to the printed one."""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from reference import power_oscillator
+
+import angd
+from angd.flow.tree import combine
+
+WINDOWS = [(1, 5), (5, 10), (10, 20), (20, 50), (50, 100), (100, 200)]
+COUNTEREXAMPLE = [3.59, 5.29, 7.51, 11.95, 16.91, 23.87]
+ENDS = {(1.5, 2.0): (2.34, 7.37), (1.2, 2.5): (2.62, 4.21), (1.2, 3.0): (2.47, 0.93)}
+
+
+def certificate_of(solution):
+    """The certificate, which must be there."""
+    assert solution.certificate is not None
+    return solution.certificate
+
+
+def window_sups(ts, scaled):
+    ts, scaled = np.asarray(ts), np.asarray(scaled)
+    return [scaled[(ts > low) & (ts <= high)].max() for low, high in WINDOWS]
+
+
+@cache
+def one_mode(p):
+    """|ρ|^p on a Sobolev space of constants."""
+    return angd.Sobolev(1, 1), lambda rho: jnp.abs(rho[0]) ** p, jnp.ones(1), jnp.zeros(1)
+
+
+@cache
+def two_cells(p):
+    """|s|^p on Fisher–Rao with two cells, s the arclength from the uniform density."""
+
+    def functional(rho):
+        return jnp.abs(2 * jnp.arctan2(jnp.sqrt(rho[1]), jnp.sqrt(rho[0])) - jnp.pi / 2) ** p
+
+    angle = np.pi / 4 + 0.5
+    return angd.FisherRao.simplex(2), functional, jnp.array([np.cos(angle) ** 2, np.sin(angle) ** 2]), jnp.full(2, 0.5)
+
+
+@cache
+def translations(p):
+    """|E x|^p on quantile functions: the flow only translates."""
+    X0 = jnp.array([0.5, 1.0, 1.5])
+    return angd.Quantiles.midpoints(3), lambda X: jnp.abs(jnp.mean(X)) ** p, X0, X0 - 1.0
+
+
+@pytest.mark.parametrize("realise", [one_mode, two_cells, translations])
+def test_alpha_2_violates_the_printed_rate_on_every_metric(realise):
+    """t² (L − L*) grows like t^0.5, although the printed conditions hold (w = 1 > 0, δ̇ = 2t ≤ 2t(α − 1))."""
+    manifold, L, rho0, minimiser = realise(1.2)
+    flow = angd.ARGFlow(alpha=angd.OverTime(2.0))
+    solution = angd.solve_flow(manifold, L, flow, rho0, 1.0, 200.0, save=6001, rtol=1e-9, minimiser=minimiser)
+    sups = window_sups(solution.ts, solution.ts**2 * solution.gap)
+    assert np.allclose(sups, COUNTEREXAMPLE, rtol=0.01)
+    assert np.isclose(solution.rate, 1.5, atol=0.03)
+    assert certificate_of(solution).conditions.violated() == ["(ii)"]
+    assert "no O(1/t²) guarantee" in solution.verdict()
+
+
+@pytest.mark.parametrize(("p", "alpha"), [(1.5, 2.0), (1.2, 2.5), (1.2, 3.0)])
+def test_power_oscillator_decays_with_the_known_exponent_and_suprema(p, alpha):
+    """|s|^p falls like t^(−2pα/(p+2)); only from α = 3 on is t² |s|^p bounded for every p."""
+    manifold, L, rho0, minimiser = one_mode(p)
+    flow = angd.ARGFlow(alpha=angd.OverTime(alpha))
+    solution = angd.solve_flow(manifold, L, flow, rho0, 1.0, 200.0, save=6001, rtol=1e-9, minimiser=minimiser)
+    sups = window_sups(solution.ts, solution.ts**2 * solution.gap)
+    assert np.isclose(solution.rate, 2 * p * alpha / (p + 2), atol=0.03)
+    assert np.allclose([sups[0], sups[-1]], ENDS[p, alpha], rtol=0.01)
+    assert (sups[-1] > sups[0]) == (alpha < 3)
+
+
+def test_power_oscillator_equals_an_independent_integration():
+    manifold, L, rho0, _ = one_mode(1.5)
+    solution = angd.solve_flow(manifold, L, angd.ARGFlow(alpha=angd.OverTime(2.0)), rho0, 1.0, 10.0, save=101)
+    assert np.allclose(solution.L, power_oscillator(1.5, 2.0, np.asarray(solution.ts)), atol=1e-6)
+
+
+@cache
+def fisher_rao_problem():
+    """Σ cᵢ/2 dist²(ρ, pᵢ) on the simplex with five entries; its minimiser by Karcher's iteration."""
+    rng = np.random.default_rng(2)
+    manifold = angd.FisherRao.simplex(5)
+    anchors = jnp.asarray(rng.dirichlet(np.full(5, 3.0), size=3))
+    weights = jnp.array([0.7, 1.3, 0.5])
+    minimiser = anchors[0]
+    for _ in range(200):
+        step = sum(c * manifold.log(minimiser, p) for c, p in zip(weights, anchors, strict=True)) / weights.sum()
+        angle = jnp.sqrt(manifold.square_norm(minimiser, step)) / 2
+        q = jnp.sqrt(minimiser)
+        minimiser = (q * jnp.cos(angle) + step / (2 * q) * jnp.sinc(angle / jnp.pi)) ** 2
+    rho0 = jnp.asarray(rng.dirichlet(np.full(5, 8.0)))
+    return manifold, angd.MeanSquareDistance(manifold, anchors, weights), rho0, minimiser
+
+
+@cache
+def gaussian_problem():
+    """KL to a correlated Gaussian in two dimensions, from a start that does not commute with it."""
+    target = angd.Gaussian(jnp.zeros(2), jnp.linalg.inv(jnp.array([[2.0, 0.6], [0.6, 0.7]])))
+    rho0 = angd.Gaussian(jnp.array([0.5, -0.3]), jnp.array([[0.5, -0.3], [-0.3, 1.6]]))
+    return angd.GaussianWasserstein(), angd.GaussianRelativeEntropy(target), rho0, target
+
+
+@cache
+def sobolev_problem():
+    manifold = angd.Sobolev(1, 9)
+    (x,) = manifold.grid()
+    target = jnp.asarray(np.cos(x))
+    return manifold, lambda rho: jnp.mean((rho - target) ** 4), jnp.asarray(np.sin(2 * x) + 0.5), target
+
+
+def coefficients(alpha, beta, compensated):
+    if compensated:
+        return angd.ARGFlow.hessian_damped(alpha=alpha, beta=beta)
+    return angd.ARGFlow(alpha=angd.OverTime(alpha), beta=beta)
+
+
+CASES = [
+    (fisher_rao_problem, 1.0, 3.0, 0.0, False),
+    (fisher_rao_problem, 1.0, 3.0, 0.5, True),
+    (fisher_rao_problem, 1.0, 3.0, 2.0, True),
+    (fisher_rao_problem, 2.0, 4.0, 1.0, False),
+    (fisher_rao_problem, 2.0, 5.0, 1.0, False),
+    (gaussian_problem, 1.0, 3.0, 0.0, False),
+    (gaussian_problem, 1.0, 3.0, 0.5, True),
+    (gaussian_problem, 3.0, 4.0, 1.0, True),
+    (sobolev_problem, 1.0, 3.0, 0.0, False),
+    (sobolev_problem, 1.0, 3.0, 0.5, True),
+]
+
+
+@pytest.mark.parametrize(("problem", "t0", "alpha", "beta", "compensated"), CASES)
+def test_lyapunov_function_never_increases_where_the_conditions_hold(problem, t0, alpha, beta, compensated):
+    manifold, L, rho0, minimiser = problem()
+    flow = coefficients(alpha, beta, compensated)
+    solution = angd.solve_flow(manifold, L, flow, rho0, t0, 30.0, minimiser=minimiser, rtol=1e-12)
+    certificate = certificate_of(solution)
+    assert solution.result == angd.RESULTS.successful
+    assert certificate.conditions.violated() == []
+    assert certificate.largest_increase < 1e-11
+    assert np.all(solution.gap <= certificate.bound * (1 + 1e-9))
+    assert "O(1/t²) proven, Lyapunov function never increases" in solution.verdict()
+
+
+def printed_lyapunov(manifold, L, alpha, solution, minimiser):
+    """E as printed, for β = 0 and γ = 1: δ = t², v with 2t, and (α − 1)/2 |log|²."""
+
+    def value(t, rho, rho_dot):
+        T = manifold.log(rho, minimiser)
+        v = combine((1.0 - alpha, T), (2 * t, rho_dot))
+        half = manifold.square_norm(rho, v) + (alpha - 1) * manifold.square_norm(rho, T)
+        return t**2 * (L(rho) - L(minimiser)) + half / 2
+
+    return jax.vmap(value)(solution.ts, solution.rho, solution.rho_dot)
+
+
+def test_printed_lyapunov_function_increases_along_the_same_flow():
+    manifold, L, rho0, minimiser = fisher_rao_problem()
+    flow = angd.ARGFlow(alpha=angd.OverTime(3.0))
+    solution = angd.solve_flow(manifold, L, flow, rho0, 1.0, 30.0, minimiser=minimiser)
+    printed = printed_lyapunov(manifold, L, 3.0, solution, minimiser)
+    assert certificate_of(solution).largest_increase < 1e-8
+    assert float(jnp.max(jnp.diff(printed))) > 1e-4
+
+
+def test_conditions_name_what_fails():
+    """β = 1 with γ = 1 needs α > 3; β too large for t₀ breaks w > 0; a large β on a curved manifold breaks (iii)."""
+    manifold, L, rho0, minimiser = gaussian_problem()
+
+    def violated(flow, t0):
+        solution = angd.solve_flow(manifold, L, flow, rho0, t0, t0 + 1.0, minimiser=minimiser, save=21, rtol=1e-6)
+        return certificate_of(solution).conditions.violated()
+
+    assert violated(coefficients(3.0, 1.0, False), 2.0) == ["(ii)"]
+    assert "(i)" in violated(coefficients(4.0, 1.0, False), 0.5)
+    assert violated(coefficients(4.0, 20.0, True), 1.0) == ["(iii)"]
+    assert violated(coefficients(3.0, 0.0, False), 1.0) == []
