@@ -48,7 +48,7 @@ figures: setup  ## Redraw the figures that the docs show
 
 numbers: setup  ## Measure results/*.json again and write the numbers into README and docs
 	$(BIN)/python tools/measure_flow.py
-	$(BIN)/python tools/numbers.py --write
+	$(BIN)/python tools/fill_numbers.py --write
 
 lock:  ## Renew the pinned requirements (needs uv)
 	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --python-version 3.11 --extra dev pyproject.toml -o requirements.txt

@@ -37,6 +37,7 @@ class FlowSolution(eqx.Module):
     rho_dot: Tangent
     L: Float[Array, "T"]
     gap: Float[Array, "T"]
+    minimum_known: bool
     rate: float
     certificate: Certificate | None
     exit_time: float | None
@@ -60,12 +61,11 @@ class FlowSolution(eqx.Module):
 def _judge(certificate: Certificate) -> str:
     broken = certificate.conditions.violated()
     if broken:
-        return f"no O(1/t²) guarantee: condition {', '.join(broken)} of the theorem fails"
+        return f"no O(1/t²) guarantee, for condition {', '.join(broken)} of the theorem fails"
     largest = float(jnp.max(certificate.lyapunov))
     falls = certificate.largest_increase <= 1e-8 * largest
-    return "O(1/t²) proven, " + (
-        "Lyapunov function never increases" if falls else "BUT the Lyapunov function increases"
-    )
+    seen = "never increases" if falls else "increases, so L is not convex here"
+    return f"the theorem's conditions hold (O(1/t²) if L is geodesically convex); its Lyapunov function {seen}"
 
 
 def solve_flow(
@@ -196,6 +196,7 @@ def _summarise(system: AbstractForm, solution: diffrax.Solution, minimiser: Poin
         rho_dot=rho_dot,
         L=L,
         gap=L - minimum,
+        minimum_known=minimiser is not None,
         rate=float("nan") if minimiser is None else fit_rate(ts, L - minimum),
         certificate=_certificate(system, (ts, rho, rho_dot), minimiser),
         exit_time=exit_time,

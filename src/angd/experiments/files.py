@@ -1,0 +1,31 @@
+"""Files that are never half-written. Imports nothing heavy."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+
+def check_writable(path: Path, suffixes: tuple[str, ...]) -> None:
+    """Refuse, before any work, a path of the wrong kind or in a folder that cannot be written."""
+    if path.suffix.lower() not in suffixes:
+        raise ValueError(f"{str(path)!r} must end in {' or '.join(suffixes)}.")
+    folder = path.parent
+    if path.is_dir():
+        raise ValueError(f"{str(path)!r} is a folder; give the name of a file.")
+    if folder.exists() and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise ValueError(f"The folder {str(folder)!r} cannot be written to.")
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file beside `path`, then move it into place in one go."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,45 @@
+"""Numbers in README and docs come from results/*.json, between markers `<!--n:file.key-->…<!--/n-->`.
+
+`python tools/fill_numbers.py` checks that they are current; `--write` puts them in.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+MARKER = re.compile(r"<!--n:([\w.-]+)-->(.*?)<!--/n-->", re.DOTALL)
+
+
+def pages() -> list[Path]:
+    """Every page that may show a number."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def look_up(key: str) -> str:
+    """The value of `file.part.part`, as it should be shown."""
+    name, *parts = key.split(".")
+    value = json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    for part in ["values", *parts]:
+        value = value[part]
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def filled(text: str) -> str:
+    """The text with every marked number looked up."""
+    return MARKER.sub(lambda match: f"<!--n:{match[1]}-->{look_up(match[1])}<!--/n-->", text)
+
+
+def main() -> int:
+    stale = [page for page in pages() if filled(page.read_text(encoding="utf-8")) != page.read_text(encoding="utf-8")]
+    for page in stale if "--write" in sys.argv else []:
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+    if stale and "--write" not in sys.argv:
+        print("out of date, run `make numbers`: " + ", ".join(str(page.relative_to(ROOT)) for page in stale))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""Measure the figures of stage one that README and docs quote, into results/flow.json. Deterministic: no seed."""
+
+import datetime
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import angd
+from angd.experiments.flow_problems import build
+
+jax.config.update("jax_enable_x64", True)
+OUT = Path(__file__).parent.parent / "results" / "flow.json"
+NESTEROV = angd.ARGFlow(alpha=angd.OverTime(3.0))
+
+
+def solve(problem, flow, t0, t1, **kwargs):
+    """The flow of a problem of the catalogue."""
+    manifold, functional, rho0, minimiser = problem
+    return angd.solve_flow(manifold, functional, flow, rho0, t0, t1, minimiser=minimiser, **kwargs)
+
+
+def fisher_rao() -> dict:
+    problem, damped = build("fisher-rao", "relative-entropy", 0), angd.ARGFlow(alpha=angd.OverTime(3.0), beta=0.4)
+    first = solve(problem, damped, 0.5, 4.0, rtol=1e-11)
+    second = solve(problem, damped, 0.5, 4.0, rtol=1e-11, form="covariant")
+    left = solve(build("fisher-rao", "linear-energy", 0), NESTEROV, 0.5, 4.0)
+    return {"form_difference": float(jnp.max(jnp.abs(first.rho - second.rho))), "exit_time": left.exit_time}
+
+
+def counterexample() -> dict:
+    run = solve(build("sobolev", "power", 0), angd.ARGFlow(alpha=angd.OverTime(2.0)), 1.0, 200.0, save=6001, rtol=1e-9)
+    ts, scaled = np.asarray(run.ts), np.asarray(run.ts**2 * run.gap)
+    first, last = scaled[ts <= 5].max(), scaled[ts > 100].max()
+    return {"sup_first_window": float(first), "sup_last_window": float(last), "rate": run.rate}
+
+
+def lyapunov() -> dict:
+    flow = angd.ARGFlow.hessian_damped(alpha=3.0, beta=0.5)
+    runs = [
+        solve(build(*name, 0), flow, 1.0, 30.0, rtol=1e-12)
+        for name in (("simplex", "square-distance"), ("gaussian", "relative-entropy"))
+    ]
+    return {"largest_increase": max(run.certificate.largest_increase for run in runs if run.certificate)}
+
+
+def main() -> None:
+    record = {
+        "command": "python tools/measure_flow.py",
+        "date": datetime.date.today().isoformat(),
+        "seed": None,
+        "environment": {
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            **{package: version(package) for package in ("jax", "diffrax", "equinox")},
+        },
+        "values": {"fisher_rao": fisher_rao(), "counterexample": counterexample(), "lyapunov": lyapunov()},
+    }
+    OUT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print(OUT.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
