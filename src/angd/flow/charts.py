@@ -39,6 +39,10 @@ class AbstractChart(eqx.Module):
     def margin(self, x: Any) -> Array:
         """Numbers that are all positive while x is the image of a point of the manifold."""
 
+    @abc.abstractmethod
+    def time_to_boundary(self, x: Any, x_dot: Tangent) -> Array:
+        """How long until the coordinates become singular at the present velocity (∞ if they never do)."""
+
     def back_velocity(self, x: Any, x_dot: Tangent) -> Tangent:
         """The velocity ρ̇ of the point whose coordinates move with ẋ."""
         return jax.jvp(self.back, (x,), (x_dot,))[1]
@@ -64,6 +68,9 @@ class OwnChart(AbstractChart):
     def margin(self, x: Any) -> Array:
         return jnp.full((1,), jnp.inf)
 
+    def time_to_boundary(self, x: Any, x_dot: Tangent) -> Array:
+        return self.manifold.time_to_boundary(x, x_dot)
+
 
 class RootChart(AbstractChart):
     """q = √ρ: Fisher–Rao as a sphere of radius 2, with grad L = ½ q [f] and Γ(a, b) = ⟨a, b⟩ q."""
@@ -85,6 +92,9 @@ class RootChart(AbstractChart):
 
     def margin(self, x: Array) -> Array:
         return x
+
+    def time_to_boundary(self, x: Array, x_dot: Array) -> Array:
+        return jnp.full((), jnp.inf)
 
 
 def chart_of(manifold: AbstractManifold) -> AbstractChart:

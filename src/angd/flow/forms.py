@@ -98,7 +98,7 @@ class CovariantForm(AbstractForm):
         return self.chart.back(x), self.chart.back_velocity(x, x_dot)
 
     def time_to_boundary(self, t: Any, y: Any) -> Array:
-        return jnp.full((), jnp.inf)
+        return self.chart.time_to_boundary(*y)
 
     def margin(self, y: Any) -> Array:
         return self.chart.margin(y[0])

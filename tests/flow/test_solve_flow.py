@@ -1,0 +1,117 @@
+"""solve_flow: what it reports, what it refuses, and that a second solve is not compiled again."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import angd
+from angd.flow.theorem import fit_rate
+
+QUANTILES = angd.Quantiles.midpoints(2)
+
+
+def pinch(X):
+    """A constant force that drives two quantiles together."""
+    return 0.5 * (X[1] - X[0])
+
+
+@pytest.mark.parametrize("form", ["cotangent", "covariant"])
+def test_both_forms_stop_where_quantiles_meet(form):
+    """Relative acceleration −2 (unit force over mass ½, on both sides), from distance 1 at rest: they meet at t = 1."""
+    run = angd.solve_flow(QUANTILES, pinch, angd.ARGFlow(), jnp.array([0.0, 1.0]), 0.0, 3.0, form=form)
+    assert run.result == angd.RESULTS.left_manifold
+    assert run.exit_time == pytest.approx(1.0, abs=1e-4)
+    assert run.ts[-1] < 1.01
+
+
+def test_too_few_steps_are_reported_with_the_remedy():
+    run = angd.solve_flow(
+        QUANTILES, lambda X: jnp.sum(X**2), angd.ARGFlow(), jnp.array([0.0, 1.0]), 0.0, 1.0, max_steps=5
+    )
+    assert run.result == angd.RESULTS.too_many_steps
+    assert "max_steps" in run.verdict()
+
+
+def test_progress_is_told_from_zero_to_one():
+    seen = []
+    manifold = angd.Sobolev(0, 3)
+    angd.solve_flow(manifold, lambda u: jnp.mean(u**2), angd.ARGFlow(), jnp.ones(3), 0.0, 1.0, progress=seen.append)
+    jax.effects_barrier()
+    assert len(seen) > 10
+    assert sorted(seen) == seen
+    assert 0.9 < seen[-1] <= 1.0
+
+
+def test_another_alpha_does_not_compile_again():
+    traces = []
+    manifold = angd.Sobolev(0, 3)
+
+    def functional(u):
+        traces.append(None)
+        return jnp.mean(u**2)
+
+    def run(alpha):
+        return angd.solve_flow(manifold, functional, angd.ARGFlow(alpha=alpha), jnp.ones(3), 0.0, 1.0)
+
+    run(0.5)
+    once = len(traces)
+    slow = run(5.0)
+    assert len(traces) == once + 2  # not traced, but called: its value is checked, and the force at the start is needed
+    assert slow.L[-1] > 0
+
+
+def test_without_a_minimiser_the_gap_is_relative_to_the_trajectory():
+    run = angd.solve_flow(angd.Sobolev(0, 1), lambda u: jnp.sum(u**2), angd.ARGFlow(alpha=1.0), jnp.ones(1), 0.0, 5.0)
+    assert run.certificate is None
+    assert not run.minimum_known
+    assert float(jnp.min(run.gap)) == 0
+
+
+def test_rate_of_a_power_law_is_its_exponent():
+    ts = np.geomspace(1, 100, 500)
+    assert fit_rate(ts, 3 * ts**-2.5) == pytest.approx(2.5)
+    assert np.isnan(fit_rate(ts, np.zeros_like(ts)))
+    assert np.isnan(fit_rate(np.linspace(0, 1, 5), np.ones(5)))
+
+
+SOBOLEV, SIMPLEX = angd.Sobolev(0, 3), angd.FisherRao.simplex(2)
+
+
+def solve(manifold: Any = SOBOLEV, functional=jnp.sum, flow=None, rho0=None, t0=1.0, t1=2.0, **kwargs):
+    start = jnp.ones(3) if rho0 is None else rho0
+    return angd.solve_flow(manifold, functional, flow or angd.ARGFlow(), start, t0, t1, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: solve(t1=1.0), "0 ≤ t0 < t1"),
+        (lambda: solve(t1=float("inf")), "0 ≤ t0 < t1"),
+        (lambda: solve(save=1), "at least 2"),
+        (lambda: solve(save=[1.5, 1.2]), "increasing times"),
+        (lambda: solve(rho0=jnp.ones(4)), "grid's shape"),
+        (lambda: solve(rho0=jnp.array([1.0, jnp.nan, 1.0])), "not finite"),
+        (lambda: solve(functional=lambda u: u), "must return a scalar"),
+        (lambda: solve(functional=lambda u: jnp.sum(u) / 0.0), "not finite at rho0"),
+        (lambda: solve(flow=angd.ARGFlow(alpha=angd.InverseTime(1.0, 0.1))), "depends on the step number k"),
+        (lambda: solve(SIMPLEX, rho0=jnp.array([1.5, -0.5])), "positive density"),
+        (lambda: solve(SIMPLEX, rho0=jnp.array([0.5, 0.6])), "mass 1.1 instead of 1"),
+        (lambda: solve(SIMPLEX, rho0=jnp.ones(3) / 3), "one value per cell"),
+        (lambda: solve(QUANTILES, rho0=jnp.array([1.0, 0.0])), "strictly increasing"),
+        (lambda: solve(angd.Particles([1.0]), rho0=jnp.ones(1)), r"shape \(1, d\)"),
+        (
+            lambda: solve(angd.GaussianWasserstein(), rho0=angd.Gaussian(jnp.zeros(2), -jnp.eye(2))),
+            "positive definite",
+        ),
+        (lambda: solve(angd.GaussianWasserstein(), rho0=angd.Gaussian(jnp.zeros(2), jnp.eye(3))), "shape"),
+        (lambda: solve(angd.MatrixMetric(lambda x: -jnp.eye(3))), "not positive definite at rho0"),
+        (lambda: solve(angd.HessianMetric(lambda x: -jnp.sum(x**2))), "not strictly convex"),
+        (lambda: solve(angd.HessianMetric(lambda x: jnp.sum(x**2), inside=lambda x: x - 2)), "outside the manifold"),
+    ],
+)
+def test_bad_input_is_refused_with_a_sentence_before_any_work(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
