@@ -1,8 +1,8 @@
 """`solve_flow`: integrate an ARG flow on a manifold and say what happened.
 
-The integration is diffrax's (Dormand–Prince 8(7), adaptive). It stops when the state leaves the manifold: after the step
-at whose end the velocity would carry it out within a millionth of the time span, or has just done so. The time of exit
-is extrapolated with that velocity.
+The integration is diffrax's (Dormand–Prince 8(7), adaptive). It stops when the state leaves the manifold: after the
+step at whose end the velocity would carry it out within a millionth of the time span, or has just done so. The time of
+exit is extrapolated with that velocity.
 """
 
 from collections.abc import Callable
