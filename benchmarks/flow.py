@@ -41,6 +41,7 @@ def timed(function):
 
 def main() -> None:
     manifold, functional, rho0, target = build("fisher-rao", "relative-entropy", 0)
+    assert isinstance(manifold, angd.FisherRaoManifold)
     flow, ts = angd.ARGFlow(alpha=angd.OverTime(3.0)), np.geomspace(T0, T1, 401)
 
     def ours():

@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "angd"
 ORDER = [
     {"_requirements", "results"},
     {"flow"},
-    {"taps"},
+    {"taps", "samples"},
     {"jacobian"},
     {"system"},
     {"transport"},

@@ -9,7 +9,9 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_marked_numbers_are_those_of_the_result_files():
-    check = subprocess.run([sys.executable, ROOT / "tools" / "fill_numbers.py"], capture_output=True, text=True, check=False)
+    check = subprocess.run(
+        [sys.executable, ROOT / "tools" / "fill_numbers.py"], capture_output=True, text=True, check=False
+    )
     assert check.returncode == 0, check.stdout + check.stderr
 
 

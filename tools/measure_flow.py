@@ -3,6 +3,7 @@
 import datetime
 import json
 import platform
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,8 +14,13 @@ import numpy as np
 import angd
 from angd.experiments.flow_problems import build
 
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "theory"))
+
+from printed import PrintedMetric, printed_lyapunov, random_metric  # noqa: E402
+
 jax.config.update("jax_enable_x64", True)
-OUT = Path(__file__).parent.parent / "results" / "flow.json"
+OUT = ROOT / "results" / "flow.json"
 NESTEROV = angd.ARGFlow(alpha=angd.OverTime(3.0))
 
 
@@ -48,6 +54,35 @@ def lyapunov() -> dict:
     return {"largest_increase": max(run.certificate.largest_increase for run in runs if run.certificate)}
 
 
+def hessian_damping() -> dict:
+    problem = build("fisher-rao", "relative-entropy", 0)
+
+    def late_sup(flow):
+        run = solve(problem, flow, 0.5, 40.0, save=2001)
+        return float(jnp.max(jnp.where(run.ts >= 20, run.ts**2 * run.gap, 0.0)))
+
+    return {"sup_without": late_sup(NESTEROV), "sup_with": late_sup(angd.ARGFlow.hessian_damped(alpha=3.0, beta=0.4))}
+
+
+def proposition_1() -> dict:
+    manifold, functional, x0 = random_metric(0)
+    flow = angd.ARGFlow(alpha=angd.OverTime(3.0), beta=0.6)
+
+    def run(of, **kwargs):
+        return angd.solve_flow(of, functional, flow, jnp.asarray(x0), 1.0, 4.0, rtol=1e-12, save=11, **kwargs).rho
+
+    judge = run(manifold, form="covariant")
+    errors = [float(jnp.max(jnp.abs(run(of) - judge))) for of in (manifold, PrintedMetric(manifold))]
+    return {"corrected_error": errors[0], "printed_error": errors[1]}
+
+
+def printed_increase() -> float:
+    problem = build("simplex", "square-distance", 0)
+    run = solve(problem, NESTEROV, 1.0, 30.0)
+    values = printed_lyapunov(problem.manifold, problem.functional, 3.0, run, problem.minimiser)
+    return float(jnp.max(jnp.diff(values)))
+
+
 def main() -> None:
     record = {
         "command": "python tools/measure_flow.py",
@@ -58,7 +93,14 @@ def main() -> None:
             "machine": platform.machine(),
             **{package: version(package) for package in ("jax", "diffrax", "equinox")},
         },
-        "values": {"fisher_rao": fisher_rao(), "counterexample": counterexample(), "lyapunov": lyapunov()},
+        "values": {
+            "fisher_rao": fisher_rao(),
+            "counterexample": counterexample(),
+            "lyapunov": lyapunov(),
+            "hessian_damping": hessian_damping(),
+            "proposition_1": proposition_1(),
+            "printed_lyapunov_increase": printed_increase(),
+        },
     }
     OUT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(OUT.read_text(encoding="utf-8"))

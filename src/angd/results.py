@@ -13,7 +13,7 @@ class RESULTS(eqx.Enumeration):
     successful = "finished without incident"
     left_manifold = (
         "the flow left the manifold: raise alpha (Fisher–Rao needs about alpha² ≥ 2 gamma max[f] to keep a density "
-        "positive), stop earlier, or follow the flow across the boundary with form='covariant'"
+        "positive) or stop earlier; on Fisher–Rao, form='covariant' follows the flow across the boundary"
     )
     crossed_boundary = (
         "the covariant form carried the flow across the boundary of the manifold: what follows the reported time is a "

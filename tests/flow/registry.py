@@ -38,31 +38,31 @@ def manifolds():
     def covector(d):
         return Gaussian(vector(d), _symmetric(rng, d))
 
-    fr, simplex = angd.FisherRao(rng.uniform(0.5, 1.5, 6)), angd.FisherRao.simplex(5)
+    fr, simplex = angd.FisherRaoManifold(rng.uniform(0.5, 1.5, 6)), angd.FisherRaoManifold.simplex(5)
 
     def density(manifold):
         return manifold.normalise(jnp.exp(0.5 * vector(manifold.omega.shape[0])))
 
     return {
-        "H2 in 1-D": (angd.Sobolev(2, 15), *(vector(15) for _ in range(4))),
-        "H-1 in 2-D": (angd.Sobolev(-1, (5, 7)), *(vector(5, 7) for _ in range(4))),
+        "H2 in 1-D": (angd.SobolevManifold(2, 15), *(vector(15) for _ in range(4))),
+        "H-1 in 2-D": (angd.SobolevManifold(-1, (5, 7)), *(vector(5, 7) for _ in range(4))),
         "Fisher–Rao grid": (fr, density(fr), vector(6), vector(6), density(fr)),
         "Fisher–Rao simplex": (simplex, density(simplex), vector(5), vector(5), density(simplex)),
-        "Gaussians in 1-D": (angd.GaussianWasserstein(), gaussian(1), covector(1), covector(1), gaussian(1)),
-        "Gaussians in 3-D": (angd.GaussianWasserstein(), gaussian(3), covector(3), covector(3), gaussian(3)),
+        "Gaussians in 1-D": (angd.GaussianManifold(), gaussian(1), covector(1), covector(1), gaussian(1)),
+        "Gaussians in 3-D": (angd.GaussianManifold(), gaussian(3), covector(3), covector(3), gaussian(3)),
         "quantiles": (
-            angd.Quantiles.midpoints(6),
+            angd.QuantileManifold.midpoints(6),
             jnp.sort(vector(6)),
             vector(6),
             vector(6),
             jnp.sort(vector(6)),
         ),
-        "particles": (angd.Particles(np.full(4, 0.25)), *(vector(4, 2) for _ in range(4))),
+        "particles": (angd.ParticleManifold(np.full(4, 0.25)), *(vector(4, 2) for _ in range(4))),
         "Hessian": (
-            angd.HessianMetric(lambda x: jax.nn.logsumexp(x) + jnp.sum(x**4) / 12 + jnp.sum(x**2) / 2),
+            angd.HessianManifold(lambda x: jax.nn.logsumexp(x) + jnp.sum(x**4) / 12 + jnp.sum(x**2) / 2),
             *(vector(4) for _ in range(4)),
         ),
-        "matrix": (angd.MatrixMetric(_curved_metric), *(vector(3) for _ in range(4))),
+        "matrix": (angd.MatrixManifold(_curved_metric), *(vector(3) for _ in range(4))),
     }
 
 
@@ -72,7 +72,7 @@ GEODESIC = {k: v for k, v in MANIFOLDS.items() if isinstance(v[0], angd.Abstract
 
 def modulo_constants(manifold, Phi):
     """Cotangent vectors of Fisher–Rao are equal when they differ by a constant."""
-    return Phi - jnp.mean(Phi) if isinstance(manifold, angd.FisherRao) else Phi
+    return Phi - jnp.mean(Phi) if isinstance(manifold, angd.FisherRaoManifold) else Phi
 
 
 def largest_difference(x, y):

@@ -125,7 +125,7 @@ def test_kappa_is_what_log_loses_across_the_geodesic_on_fisher_rao(name):
 
 
 def test_fisher_rao_is_the_hessian_metric_of_the_entropy_on_the_orthant():
-    orthant = angd.HessianMetric(lambda x: jnp.sum(x * jnp.log(x)), inside=lambda x: x)
+    orthant = angd.HessianManifold(lambda x: jnp.sum(x * jnp.log(x)), inside=lambda x: x)
     simplex, rho, Phi, f, _ = MANIFOLDS["Fisher–Rao simplex"]
     centred = simplex.centre(rho, Phi)
     assert np.allclose(orthant.G_inv(rho, centred), simplex.G_inv(rho, Phi))
@@ -134,7 +134,7 @@ def test_fisher_rao_is_the_hessian_metric_of_the_entropy_on_the_orthant():
 
 def test_sobolev_operator_is_the_square_of_its_derivatives_with_multiplicity():
     """E14: on the mode ξ = (1, 2) the H² form is 31; counting the mixed derivative once would give 27."""
-    manifold = angd.Sobolev(2, (7, 9))
+    manifold = angd.SobolevManifold(2, (7, 9))
     x, y = manifold.grid()
     mode = jnp.asarray(np.sqrt(2) * np.cos(x + 2 * y))
     quadratic = jnp.mean(manifold.derivatives(mode) ** 2) * 6
@@ -144,7 +144,7 @@ def test_sobolev_operator_is_the_square_of_its_derivatives_with_multiplicity():
 
 @pytest.mark.parametrize("s", [-3, -1, 0, 1, 3])
 def test_sobolev_metric_of_every_order_is_its_fourier_multiplier(s):
-    manifold = angd.Sobolev(s, 16)
+    manifold = angd.SobolevManifold(s, 16)
     (x,) = manifold.grid()
     mode = jnp.asarray(np.sin(3 * x))
     series = sum(9.0**i for i in range(abs(s) + 1))
@@ -160,26 +160,28 @@ def test_square_angle_is_smooth_where_two_densities_meet():
 
 
 def test_boundary_is_reached_when_the_manifold_says_so():
-    assert np.isclose(angd.FisherRao.simplex(2).time_to_boundary(jnp.array([0.2, 0.8]), jnp.array([-0.1, 0.1])), 4.0)
-    assert np.isclose(angd.Quantiles.midpoints(2).time_to_boundary(jnp.array([0.0, 1.0]), jnp.array([0.5, 0.25])), 4.0)
-    shrinking = angd.Gaussian(jnp.zeros(2), jnp.diag(jnp.array([-1.0, 2.0])))
     assert np.isclose(
-        angd.GaussianWasserstein().time_to_boundary(angd.Gaussian(jnp.zeros(2), jnp.eye(2)), shrinking), 2.0
+        angd.FisherRaoManifold.simplex(2).time_to_boundary(jnp.array([0.2, 0.8]), jnp.array([-0.1, 0.1])), 4.0
     )
-    half_plane = angd.MatrixMetric(lambda x: jnp.eye(2) / x[1] ** 2, inside=lambda x: x[1:])
+    assert np.isclose(
+        angd.QuantileManifold.midpoints(2).time_to_boundary(jnp.array([0.0, 1.0]), jnp.array([0.5, 0.25])), 4.0
+    )
+    shrinking = angd.Gaussian(jnp.zeros(2), jnp.diag(jnp.array([-1.0, 2.0])))
+    assert np.isclose(angd.GaussianManifold().time_to_boundary(angd.Gaussian(jnp.zeros(2), jnp.eye(2)), shrinking), 2.0)
+    half_plane = angd.MatrixManifold(lambda x: jnp.eye(2) / x[1] ** 2, inside=lambda x: x[1:])
     assert np.isclose(half_plane.time_to_boundary(jnp.array([0.0, 3.0]), jnp.array([1.0, -1.0])), 3.0)
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: angd.Sobolev(0.5, 8), "s must be an integer"),
-        (lambda: angd.Sobolev(1, (4, 4, 4)), "one or two positive grid sizes"),
-        (lambda: angd.Sobolev(1, 8).derivatives(jnp.zeros(8)), "odd grid sizes"),
-        (lambda: angd.FisherRao([1.0, -1.0]), "positive cell sizes"),
-        (lambda: angd.FisherRao.grid(3.0, 3.0, 8), "is empty"),
-        (lambda: angd.Particles([0.5, 0.6]), "must sum to 1"),
-        (lambda: angd.Quantiles([]), "vector of positive masses"),
+        (lambda: angd.SobolevManifold(0.5, 8), "s must be an integer"),
+        (lambda: angd.SobolevManifold(1, (4, 4, 4)), "one or two positive grid sizes"),
+        (lambda: angd.SobolevManifold(1, 8).derivatives(jnp.zeros(8)), "odd grid sizes"),
+        (lambda: angd.FisherRaoManifold([1.0, -1.0]), "positive cell sizes"),
+        (lambda: angd.FisherRaoManifold.grid(3.0, 3.0, 8), "is empty"),
+        (lambda: angd.ParticleManifold([0.5, 0.6]), "must sum to 1"),
+        (lambda: angd.QuantileManifold([]), "vector of positive masses"),
     ],
 )
 def test_impossible_manifolds_are_refused_with_a_sentence(make, words):

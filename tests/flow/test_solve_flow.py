@@ -10,7 +10,7 @@ import pytest
 import angd
 from angd.flow.theorem import fit_rate
 
-QUANTILES = angd.Quantiles.midpoints(2)
+QUANTILES = angd.QuantileManifold.midpoints(2)
 
 
 def pinch(X):
@@ -37,7 +37,7 @@ def test_too_few_steps_are_reported_with_the_remedy():
 
 def test_progress_is_told_from_zero_to_one():
     seen = []
-    manifold = angd.Sobolev(0, 3)
+    manifold = angd.SobolevManifold(0, 3)
     angd.solve_flow(manifold, lambda u: jnp.mean(u**2), angd.ARGFlow(), jnp.ones(3), 0.0, 1.0, progress=seen.append)
     jax.effects_barrier()
     assert len(seen) > 10
@@ -47,7 +47,7 @@ def test_progress_is_told_from_zero_to_one():
 
 def test_another_alpha_does_not_compile_again():
     traces = []
-    manifold = angd.Sobolev(0, 3)
+    manifold = angd.SobolevManifold(0, 3)
 
     def functional(u):
         traces.append(None)
@@ -64,7 +64,9 @@ def test_another_alpha_does_not_compile_again():
 
 
 def test_without_a_minimiser_the_gap_is_relative_to_the_trajectory():
-    run = angd.solve_flow(angd.Sobolev(0, 1), lambda u: jnp.sum(u**2), angd.ARGFlow(alpha=1.0), jnp.ones(1), 0.0, 5.0)
+    run = angd.solve_flow(
+        angd.SobolevManifold(0, 1), lambda u: jnp.sum(u**2), angd.ARGFlow(alpha=1.0), jnp.ones(1), 0.0, 5.0
+    )
     assert run.certificate is None
     assert not run.minimum_known
     assert float(jnp.min(run.gap)) == 0
@@ -77,7 +79,7 @@ def test_rate_of_a_power_law_is_its_exponent():
     assert np.isnan(fit_rate(np.linspace(0, 1, 5), np.ones(5)))
 
 
-SOBOLEV, SIMPLEX = angd.Sobolev(0, 3), angd.FisherRao.simplex(2)
+SOBOLEV, SIMPLEX = angd.SobolevManifold(0, 3), angd.FisherRaoManifold.simplex(2)
 
 
 def solve(manifold: Any = SOBOLEV, functional=jnp.sum, flow=None, rho0=None, t0=1.0, t1=2.0, **kwargs):
@@ -101,15 +103,15 @@ def solve(manifold: Any = SOBOLEV, functional=jnp.sum, flow=None, rho0=None, t0=
         (lambda: solve(SIMPLEX, rho0=jnp.array([0.5, 0.6])), "mass 1.1 instead of 1"),
         (lambda: solve(SIMPLEX, rho0=jnp.ones(3) / 3), "one value per cell"),
         (lambda: solve(QUANTILES, rho0=jnp.array([1.0, 0.0])), "strictly increasing"),
-        (lambda: solve(angd.Particles([1.0]), rho0=jnp.ones(1)), r"shape \(1, d\)"),
+        (lambda: solve(angd.ParticleManifold([1.0]), rho0=jnp.ones(1)), r"shape \(1, d\)"),
         (
-            lambda: solve(angd.GaussianWasserstein(), rho0=angd.Gaussian(jnp.zeros(2), -jnp.eye(2))),
+            lambda: solve(angd.GaussianManifold(), rho0=angd.Gaussian(jnp.zeros(2), -jnp.eye(2))),
             "positive definite",
         ),
-        (lambda: solve(angd.GaussianWasserstein(), rho0=angd.Gaussian(jnp.zeros(2), jnp.eye(3))), "shape"),
-        (lambda: solve(angd.MatrixMetric(lambda x: -jnp.eye(3))), "not positive definite at rho0"),
-        (lambda: solve(angd.HessianMetric(lambda x: -jnp.sum(x**2))), "not strictly convex"),
-        (lambda: solve(angd.HessianMetric(lambda x: jnp.sum(x**2), inside=lambda x: x - 2)), "outside the manifold"),
+        (lambda: solve(angd.GaussianManifold(), rho0=angd.Gaussian(jnp.zeros(2), jnp.eye(3))), "shape"),
+        (lambda: solve(angd.MatrixManifold(lambda x: -jnp.eye(3))), "not positive definite at rho0"),
+        (lambda: solve(angd.HessianManifold(lambda x: -jnp.sum(x**2))), "not strictly convex"),
+        (lambda: solve(angd.HessianManifold(lambda x: jnp.sum(x**2), inside=lambda x: x - 2)), "outside the manifold"),
     ],
 )
 def test_bad_input_is_refused_with_a_sentence_before_any_work(make, words):

@@ -13,7 +13,7 @@ SPAN = (0.5, 4.0)
 
 def grid(half_width=3.0, cells=64):
     """Manifold, points and the start N(0.5, 0.9²) of the acceptance test."""
-    manifold = angd.FisherRao(np.full(cells, 2 * half_width / cells))
+    manifold = angd.FisherRaoManifold(np.full(cells, 2 * half_width / cells))
     x = jnp.asarray(np.linspace(-half_width, half_width, cells))
     return manifold, x, manifold.normalise(jnp.exp(-((x - 0.5) ** 2) / (2 * 0.81)))
 

@@ -2,66 +2,13 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jaxtyping import Array
+from printed import PrintedMetric, printed_R, random_metric
 
 import angd
-from angd.flow.tree import combine
-
-
-def printed_R(manifold, rho, Phi, f, beta):
-    """The correction as printed: it keeps only the first of the three terms that β brings."""
-
-    def delta(Xi):
-        return manifold.cotangent(jax.grad(lambda r: manifold.pairing(Phi, manifold.G_inv(r, Xi)))(rho))
-
-    moved = jax.jvp(lambda r: manifold.G_inv(r, f), (rho,), (manifold.G_inv(rho, Phi),))[1]
-    return combine((0.5, delta(Phi)), (beta / 2, manifold.G(rho, moved)))
-
-
-class PrintedMetric(angd.AbstractManifold):
-    """A manifold with the printed correction in place of the right one."""
-
-    inner: angd.MatrixMetric
-
-    def pairing(self, Phi: Any, sigma: Any) -> Any:
-        return self.inner.pairing(Phi, sigma)
-
-    def cotangent(self, partials: Any) -> Any:
-        return partials
-
-    def G(self, rho: Any, sigma: Any) -> Any:
-        return self.inner.G(rho, sigma)
-
-    def G_inv(self, rho: Any, Phi: Any) -> Any:
-        return self.inner.G_inv(rho, Phi)
-
-    def R(self, rho: Any, Phi: Any, f: Any, beta: Any) -> Any:
-        return printed_R(self.inner, rho, Phi, f, beta)
-
-    def christoffel(self, rho: Any, a: Any, b: Any) -> Any:
-        return self.inner.christoffel(rho, a, b)
-
-    def time_to_boundary(self, rho: Any, rho_dot: Any) -> Any:
-        return self.inner.time_to_boundary(rho, rho_dot)
-
-    def check(self, rho: Any, name: str) -> None:
-        self.inner.check(rho, name)
-
-
-def random_metric(seed):
-    """x ↦ A(x)A(x)ᵀ + I with a random trigonometric A, and a random smooth functional."""
-    rng = np.random.default_rng(seed)
-    shift, wave, c = (jnp.asarray(rng.normal(size=size)) for size in ((3, 3), (3, 3, 3), (3,)))
-
-    def metric(x):
-        A = jnp.sin(shift + wave @ x)
-        return A @ A.T + jnp.eye(3)
-
-    return angd.MatrixMetric(metric), lambda x: jnp.sum(jnp.cos(x + c)) + 0.5 * jnp.sum(x**2), rng.normal(size=3)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -143,7 +90,7 @@ def test_wasserstein_correction_on_the_circle_is_the_projected_hessian_term():
 def test_printed_correction_is_right_where_the_derivative_of_the_metric_is_totally_symmetric():
     """E1 says so for Fisher–Rao and Hessian metrics, and that it is wrong for Gaussians in the Wasserstein metric."""
     rng = np.random.default_rng(5)
-    simplex = angd.FisherRao.simplex(4)
+    simplex = angd.FisherRaoManifold.simplex(4)
     rho = simplex.normalise(jnp.asarray(rng.uniform(1, 2, 4)))
     Phi, f = jnp.asarray(rng.normal(size=4)), jnp.asarray(rng.normal(size=4))
     difference = printed_R(simplex, rho, Phi, f, 0.7) - simplex.R(rho, Phi, f, 0.7)
@@ -153,7 +100,7 @@ def test_printed_correction_is_right_where_the_derivative_of_the_metric_is_total
         A = rng.normal(size=(2, 2))
         return jnp.asarray(A + A.T)
 
-    bures, point = angd.GaussianWasserstein(), angd.Gaussian(jnp.zeros(2), jnp.array([[1.0, 0.4], [0.4, 2.0]]))
+    bures, point = angd.GaussianManifold(), angd.Gaussian(jnp.zeros(2), jnp.array([[1.0, 0.4], [0.4, 2.0]]))
     P, Q = angd.Gaussian(jnp.zeros(2), symmetric()), angd.Gaussian(jnp.zeros(2), symmetric())
     gap = printed_R(bures, point, P, Q, 0.7).cov - bures.R(point, P, Q, 0.7).cov
     assert np.abs(gap).max() > 0.1

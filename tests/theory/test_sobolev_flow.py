@@ -32,7 +32,7 @@ def force(rho):
 @pytest.mark.parametrize("s", EXPECTED)
 def test_flow_equals_the_independent_integration_and_the_known_figures(s):
     flow = angd.ARGFlow(alpha=angd.OverTime(3.0), beta=lambda k, t: 0.2 / (1 + 0.3 * t), gamma=lambda k, t: 1 + 0.2 / t)
-    manifold, rho0 = angd.Sobolev(s, N), jnp.asarray(RHO0)
+    manifold, rho0 = angd.SobolevManifold(s, N), jnp.asarray(RHO0)
     first = angd.solve_flow(manifold, functional, flow, rho0, 1.0, 4.0, rtol=1e-12, save=5)
     second = angd.solve_flow(manifold, functional, flow, rho0, 1.0, 4.0, rtol=1e-12, save=5, form="covariant")
     judge = sobolev_circle(
@@ -54,7 +54,7 @@ def test_flow_equals_the_independent_integration_and_the_known_figures(s):
 
 def test_flow_on_a_two_dimensional_torus_moves_each_mode_by_its_own_oscillator():
     """L = ½‖ρ‖² in H¹ of the plane: the mode (1, 2) has G = 6, so it oscillates with frequency 1/√6."""
-    manifold = angd.Sobolev(1, (5, 7))
+    manifold = angd.SobolevManifold(1, (5, 7))
     x, y = manifold.grid()
     mode = jnp.asarray(np.cos(x + 2 * y))
     end = angd.solve_flow(

@@ -2,14 +2,14 @@
 
 from functools import cache
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from printed import printed_lyapunov
 from reference import power_oscillator
 
 import angd
-from angd.flow.tree import combine
+from angd.experiments.flow_problems import build
 
 WINDOWS = [(1, 5), (5, 10), (10, 20), (20, 50), (50, 100), (100, 200)]
 COUNTEREXAMPLE = [3.59, 5.29, 7.51, 11.95, 16.91, 23.87]
@@ -30,7 +30,7 @@ def window_sups(ts, scaled):
 @cache
 def one_mode(p):
     """|ρ|^p on a Sobolev space of constants."""
-    return angd.Sobolev(1, 1), lambda rho: jnp.abs(rho[0]) ** p, jnp.ones(1), jnp.zeros(1)
+    return angd.SobolevManifold(1, 1), lambda rho: jnp.abs(rho[0]) ** p, jnp.ones(1), jnp.zeros(1)
 
 
 @cache
@@ -41,14 +41,19 @@ def two_cells(p):
         return jnp.abs(2 * jnp.arctan2(jnp.sqrt(rho[1]), jnp.sqrt(rho[0])) - jnp.pi / 2) ** p
 
     angle = np.pi / 4 + 0.5
-    return angd.FisherRao.simplex(2), functional, jnp.array([np.cos(angle) ** 2, np.sin(angle) ** 2]), jnp.full(2, 0.5)
+    return (
+        angd.FisherRaoManifold.simplex(2),
+        functional,
+        jnp.array([np.cos(angle) ** 2, np.sin(angle) ** 2]),
+        jnp.full(2, 0.5),
+    )
 
 
 @cache
 def translations(p):
     """|E x|^p on quantile functions: the flow only translates."""
     X0 = jnp.array([0.5, 1.0, 1.5])
-    return angd.Quantiles.midpoints(3), lambda X: jnp.abs(jnp.mean(X)) ** p, X0, X0 - 1.0
+    return angd.QuantileManifold.midpoints(3), lambda X: jnp.abs(jnp.mean(X)) ** p, X0, X0 - 1.0
 
 
 @pytest.mark.parametrize("realise", [one_mode, two_cells, translations])
@@ -86,7 +91,7 @@ def test_power_oscillator_equals_an_independent_integration():
 def fisher_rao_problem():
     """Σ cᵢ/2 dist²(ρ, pᵢ) on the simplex with five entries; its minimiser by Karcher's iteration."""
     rng = np.random.default_rng(2)
-    manifold = angd.FisherRao.simplex(5)
+    manifold = angd.FisherRaoManifold.simplex(5)
     anchors = jnp.asarray(rng.dirichlet(np.full(5, 3.0), size=3))
     weights = jnp.array([0.7, 1.3, 0.5])
     minimiser = anchors[0]
@@ -104,12 +109,12 @@ def gaussian_problem():
     """KL to a correlated Gaussian in two dimensions, from a start that does not commute with it."""
     target = angd.Gaussian(jnp.zeros(2), jnp.linalg.inv(jnp.array([[2.0, 0.6], [0.6, 0.7]])))
     rho0 = angd.Gaussian(jnp.array([0.5, -0.3]), jnp.array([[0.5, -0.3], [-0.3, 1.6]]))
-    return angd.GaussianWasserstein(), angd.GaussianRelativeEntropy(target), rho0, target
+    return angd.GaussianManifold(), angd.GaussianRelativeEntropy(target), rho0, target
 
 
 @cache
 def sobolev_problem():
-    manifold = angd.Sobolev(1, 9)
+    manifold = angd.SobolevManifold(1, 9)
     (x,) = manifold.grid()
     target = jnp.asarray(np.cos(x))
     return manifold, lambda rho: jnp.mean((rho - target) ** 4), jnp.asarray(np.sin(2 * x) + 0.5), target
@@ -148,18 +153,6 @@ def test_lyapunov_function_never_increases_where_the_conditions_hold(problem, t0
     assert "its Lyapunov function never increases" in solution.verdict()
 
 
-def printed_lyapunov(manifold, L, alpha, solution, minimiser):
-    """E as printed, for β = 0 and γ = 1: δ = t², v with 2t, and (α − 1)/2 |log|²."""
-
-    def value(t, rho, rho_dot):
-        T = manifold.log(rho, minimiser)
-        v = combine((1.0 - alpha, T), (2 * t, rho_dot))
-        half = manifold.square_norm(rho, v) + (alpha - 1) * manifold.square_norm(rho, T)
-        return t**2 * (L(rho) - L(minimiser)) + half / 2
-
-    return jax.vmap(value)(solution.ts, solution.rho, solution.rho_dot)
-
-
 def test_printed_lyapunov_function_increases_along_the_same_flow():
     manifold, L, rho0, minimiser = fisher_rao_problem()
     flow = angd.ARGFlow(alpha=angd.OverTime(3.0))
@@ -181,3 +174,27 @@ def test_conditions_name_what_fails():
     assert "(i)" in violated(coefficients(4.0, 1.0, False), 0.5)
     assert violated(coefficients(4.0, 20.0, True), 1.0) == ["(iii)"]
     assert violated(coefficients(3.0, 0.0, False), 1.0) == []
+
+
+def test_convexity_along_the_flow_is_checked_not_assumed():
+    """A double well with the minimiser beyond the barrier: the coefficients are fine, L is not."""
+    manifold, minimiser = angd.SobolevManifold(0, 1), jnp.ones(1)
+    flow = angd.ARGFlow(alpha=angd.OverTime(3.0))
+
+    def double_well(rho):
+        return jnp.sum((rho**2 - 1) ** 2 - 0.1 * (rho**3 / 3 - rho))
+
+    solution = angd.solve_flow(manifold, double_well, flow, jnp.array([-0.5]), 1.0, 3.0, minimiser=minimiser, save=21)
+    conditions = certificate_of(solution).conditions
+    assert conditions.violated() == []
+    assert not conditions.convex
+    assert "L is not convex along the flow" in solution.verdict()
+
+
+def test_relative_entropy_on_the_grid_is_convex_enough_where_the_flow_passes():
+    """KL is not convex everywhere on Fisher–Rao, but the inequality that the proof uses holds on this trajectory."""
+    problem = build("fisher-rao", "relative-entropy", 0)
+    flow = angd.ARGFlow.hessian_damped(alpha=3.0, beta=0.4)
+    solution = angd.solve_flow(*problem[:2], flow, problem.rho0, 0.5, 40.0, minimiser=problem.minimiser)
+    assert certificate_of(solution).conditions.convex
+    assert "O(1/t²) holds by the theorem" in solution.verdict()

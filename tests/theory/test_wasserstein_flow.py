@@ -34,7 +34,7 @@ def judge(beta):
 def test_gaussian_on_the_line_follows_the_equations_of_mean_and_width(beta, form):
     L = angd.GaussianRelativeEntropy(angd.Gaussian(jnp.zeros(1), jnp.full((1, 1), SIGMA**2)))
     rho0 = angd.Gaussian(jnp.array([M0]), jnp.array([[S0**2]]))
-    end = angd.solve_flow(angd.GaussianWasserstein(), L, flow_of(beta), rho0, *SPAN, rtol=1e-11, save=3, form=form).rho
+    end = angd.solve_flow(angd.GaussianManifold(), L, flow_of(beta), rho0, *SPAN, rtol=1e-11, save=3, form=form).rho
     assert np.allclose([end.mean[-1, 0], np.sqrt(end.cov[-1, 0, 0])], judge(beta), atol=1e-9)
 
 
@@ -54,9 +54,9 @@ def test_weighted_particles_and_quantiles_carry_the_gaussian_exactly(beta):
     nodes, weights = np.polynomial.hermite_e.hermegauss(12)
     omega = jnp.asarray(weights / weights.sum())
     L, X0 = moment_entropy(omega), jnp.asarray(M0 + S0 * nodes)
-    quantiles = angd.solve_flow(angd.Quantiles(omega), L, flow_of(beta), X0, *SPAN, rtol=1e-11, save=3)
+    quantiles = angd.solve_flow(angd.QuantileManifold(omega), L, flow_of(beta), X0, *SPAN, rtol=1e-11, save=3)
     particles = angd.solve_flow(
-        angd.Particles(omega), lambda x: L(x[:, 0]), flow_of(beta), X0[:, None], *SPAN, rtol=1e-11, save=3
+        angd.ParticleManifold(omega), lambda x: L(x[:, 0]), flow_of(beta), X0[:, None], *SPAN, rtol=1e-11, save=3
     )
     expected = judge(beta)[0] + judge(beta)[1] * nodes
     assert np.allclose(quantiles.rho[-1], expected, atol=1e-8)
@@ -91,9 +91,9 @@ def test_bures_flow_in_two_dimensions_equals_brute_force_christoffel_symbols(bet
     target = angd.Gaussian(jnp.zeros(2), jnp.linalg.inv(Q))
     L = angd.GaussianRelativeEntropy(target)
     rho0 = angd.Gaussian(jnp.zeros(2), S_START)
-    bures = angd.solve_flow(angd.GaussianWasserstein(), L, flow, rho0, *SPAN, rtol=1e-11, save=3)
+    bures = angd.solve_flow(angd.GaussianManifold(), L, flow, rho0, *SPAN, rtol=1e-11, save=3)
     brute = angd.solve_flow(
-        angd.MatrixMetric(bures_matrix),
+        angd.MatrixManifold(bures_matrix),
         lambda x: L(angd.Gaussian(jnp.zeros(2), unvech(x))),
         flow,
         vech(S_START),
@@ -111,7 +111,9 @@ def test_quantiles_of_a_free_energy_relax_to_the_gibbs_density():
     n = 60
     X0 = jnp.asarray(np.linspace(-0.5, 0.7, n))
     L = angd.FreeEnergy(lambda x: x**2 / 2)
-    end = angd.solve_flow(angd.Quantiles.midpoints(n), L, angd.ARGFlow(alpha=2.0), X0, 0.0, 30.0, save=3, rtol=1e-8)
+    end = angd.solve_flow(
+        angd.QuantileManifold.midpoints(n), L, angd.ARGFlow(alpha=2.0), X0, 0.0, 30.0, save=3, rtol=1e-8
+    )
     assert end.result == angd.RESULTS.successful
     assert abs(float(jnp.mean(end.rho[-1]))) < 1e-6
     assert np.isclose(np.std(end.rho[-1]), 1.0, atol=0.03)
@@ -128,6 +130,6 @@ def test_particles_that_attract_in_a_well_gather_where_the_forces_balance():
         return jnp.sum(z**2, axis=-1) / 2
 
     L = angd.InteractionEnergy(jnp.asarray(omega), half_square, half_square)
-    end = angd.solve_flow(angd.Particles(omega), L, angd.ARGFlow(), x0, 0.0, 1.0, rtol=1e-11, save=2).rho[-1]
+    end = angd.solve_flow(angd.ParticleManifold(omega), L, angd.ARGFlow(), x0, 0.0, 1.0, rtol=1e-11, save=2).rho[-1]
     mean = np.sum(omega[:, None] * np.asarray(x0), axis=0, keepdims=True)
     assert np.allclose(end, mean * np.cos(1.0) + (np.asarray(x0) - mean) * np.cos(np.sqrt(2.0)), atol=1e-9)

@@ -81,7 +81,7 @@ def run_flow(options: FlowOptions) -> int:
             options.t1,
             form=options.form,
             minimiser=problem.minimiser,
-            save=2001,
+            save=4001,
             progress=report,
         )
     title = f"{options.manifold}, {functional}: α = {options.alpha}, β = {options.beta}, γ = {options.gamma}"

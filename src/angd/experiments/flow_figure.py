@@ -42,8 +42,9 @@ def _draw_loss(axis: Axes, solution: FlowSolution) -> None:
     ts, gap = np.asarray(solution.ts), np.asarray(solution.gap)
     axis.plot(ts, np.where(gap > 0, gap, np.nan), color=LOSS, label="L − L*" if solution.minimum_known else "L − min L")
     if solution.certificate is not None:
-        broken = solution.certificate.conditions.violated()
-        name = "E(t₀)/(t²w), proven for convex L" if not broken else f"E(t₀)/(t²w), no bound: {', '.join(broken)} fails"
+        conditions = solution.certificate.conditions
+        flaws = conditions.violated() + ([] if conditions.convex else ["convexity"])
+        name = "E(t₀)/(t²w)" + (f", no bound: {', '.join(flaws)} fails" if flaws else ", proven bound")
         axis.plot(ts, solution.certificate.bound, "--", color=BOUND, label=name)
     if solution.exit_time is not None:
         axis.axvline(

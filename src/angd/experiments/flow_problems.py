@@ -17,12 +17,12 @@ from angd.flow.functionals import (
     RelativeEntropy,
 )
 from angd.flow.manifolds.base import AbstractManifold
-from angd.flow.manifolds.fisher_rao import FisherRao
-from angd.flow.manifolds.gaussian import Gaussian, GaussianWasserstein
-from angd.flow.manifolds.hessian import HessianMetric
-from angd.flow.manifolds.matrix import MatrixMetric
-from angd.flow.manifolds.particles import Particles, Quantiles
-from angd.flow.manifolds.sobolev import Sobolev
+from angd.flow.manifolds.fisher_rao import FisherRaoManifold
+from angd.flow.manifolds.gaussian import Gaussian, GaussianManifold
+from angd.flow.manifolds.hessian import HessianManifold
+from angd.flow.manifolds.matrix import MatrixManifold
+from angd.flow.manifolds.particles import ParticleManifold, QuantileManifold
+from angd.flow.manifolds.sobolev import SobolevManifold
 
 
 class FlowProblem(NamedTuple):
@@ -46,7 +46,7 @@ def _stationary_point(functional: Callable[[Any], Any], start: Any) -> Any:
 
 
 def _quartic(s: int) -> FlowProblem:
-    manifold = Sobolev(s, 31)
+    manifold = SobolevManifold(s, 31)
     (x,) = manifold.grid()
     wave, F = np.fft.fftfreq(31, 1 / 31), np.cos(x) + 0.5 * np.sin(2 * x)
 
@@ -59,11 +59,11 @@ def _quartic(s: int) -> FlowProblem:
 
 
 def _power(s: int) -> FlowProblem:
-    return FlowProblem(Sobolev(s, 1), lambda u: jnp.abs(jnp.mean(u)) ** 1.2, jnp.ones(1), jnp.zeros(1))
+    return FlowProblem(SobolevManifold(s, 1), lambda u: jnp.abs(jnp.mean(u)) ** 1.2, jnp.ones(1), jnp.zeros(1))
 
 
-def _line_densities() -> tuple[FisherRao, Any, Any]:
-    manifold = FisherRao.grid(-3.0, 3.0, 64)
+def _line_densities() -> tuple[FisherRaoManifold, Any, Any]:
+    manifold = FisherRaoManifold.grid(-3.0, 3.0, 64)
     x = jnp.asarray(np.linspace(-3, 3, 64))
     return manifold, x, manifold.normalise(jnp.exp(-((x - 0.5) ** 2) / (2 * 0.9**2)))
 
@@ -80,7 +80,7 @@ def _line_energy(s: int) -> FlowProblem:
 
 
 def _square_distance(s: int) -> FlowProblem:
-    manifold = FisherRao.simplex(3)
+    manifold = FisherRaoManifold.simplex(3)
     anchors = jnp.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.25, 0.15, 0.6]])
     functional = MeanSquareDistance(manifold, anchors, jnp.array([0.7, 1.3, 0.5]))
     logits = _stationary_point(lambda z: functional(_softmax(z)), jnp.zeros(2))
@@ -92,7 +92,7 @@ def _softmax(z: Any) -> Any:
 
 
 def _simplex_entropy(s: int) -> FlowProblem:
-    manifold, target = FisherRao.simplex(5), jnp.array([0.35, 0.1, 0.25, 0.2, 0.1])
+    manifold, target = FisherRaoManifold.simplex(5), jnp.array([0.35, 0.1, 0.25, 0.2, 0.1])
     return FlowProblem(
         manifold, RelativeEntropy(manifold, target), jax.nn.softmax(jnp.array([0.8, -0.5, 0.1, 0.6, -1.0])), target
     )
@@ -101,26 +101,26 @@ def _simplex_entropy(s: int) -> FlowProblem:
 def _gaussian(s: int) -> FlowProblem:
     target = Gaussian(jnp.zeros(2), jnp.linalg.inv(jnp.array([[2.0, 0.6], [0.6, 0.7]])))
     rho0 = Gaussian(jnp.array([0.5, -0.3]), jnp.array([[0.5, -0.3], [-0.3, 1.6]]))
-    return FlowProblem(GaussianWasserstein(), GaussianRelativeEntropy(target), rho0, target)
+    return FlowProblem(GaussianManifold(), GaussianRelativeEntropy(target), rho0, target)
 
 
 def _free_energy(s: int) -> FlowProblem:
     X0 = jnp.asarray(np.linspace(-0.5, 1.0, 40))
     functional = FreeEnergy(_half_square_of_scalar)
     gibbs = jax.scipy.stats.norm.ppf((jnp.arange(40) + 0.5) / 40)
-    return FlowProblem(Quantiles.midpoints(40), functional, X0, _stationary_point(functional, gibbs))
+    return FlowProblem(QuantileManifold.midpoints(40), functional, X0, _stationary_point(functional, gibbs))
 
 
 def _translation(s: int) -> FlowProblem:
     X0 = jnp.array([0.5, 1.0, 1.5])
-    return FlowProblem(Quantiles.midpoints(3), lambda X: jnp.abs(jnp.mean(X)) ** 1.2, X0, X0 - 1.0)
+    return FlowProblem(QuantileManifold.midpoints(3), lambda X: jnp.abs(jnp.mean(X)) ** 1.2, X0, X0 - 1.0)
 
 
 def _interaction(s: int) -> FlowProblem:
     rng = np.random.default_rng(0)
     omega = rng.dirichlet(np.full(8, 5.0))
     functional = InteractionEnergy(jnp.asarray(omega), _half_square, _half_square)
-    return FlowProblem(Particles(omega), functional, jnp.asarray(rng.normal(size=(8, 2))), jnp.zeros((8, 2)))
+    return FlowProblem(ParticleManifold(omega), functional, jnp.asarray(rng.normal(size=(8, 2))), jnp.zeros((8, 2)))
 
 
 def _half_square(z: Any) -> Any:
@@ -133,14 +133,14 @@ def _half_square_of_scalar(z: Any) -> Any:
 
 def _orthant(s: int) -> FlowProblem:
     target = jnp.array([0.5, 1.0, 2.0])
-    manifold = HessianMetric(lambda x: jnp.sum(x * jnp.log(x)), inside=lambda x: x)
+    manifold = HessianManifold(lambda x: jnp.sum(x * jnp.log(x)), inside=lambda x: x)
     return FlowProblem(
         manifold, lambda x: jnp.sum(x * jnp.log(x / target) - x + target), jnp.array([1.5, 0.4, 0.7]), target
     )
 
 
 def _half_plane(s: int) -> FlowProblem:
-    manifold = MatrixMetric(lambda x: jnp.eye(2) / x[1] ** 2, inside=lambda x: x[1:])
+    manifold = MatrixManifold(lambda x: jnp.eye(2) / x[1] ** 2, inside=lambda x: x[1:])
 
     def functional(x):
         """½ dist² = 2 arcsinh²(√z), by its series where the root is not differentiable."""

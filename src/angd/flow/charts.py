@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from angd.flow.manifolds.base import AbstractManifold, Functional, Point, Tangent
-from angd.flow.manifolds.fisher_rao import FisherRao
+from angd.flow.manifolds.fisher_rao import FisherRaoManifold
 
 
 class AbstractChart(eqx.Module):
@@ -75,7 +75,7 @@ class OwnChart(AbstractChart):
 class RootChart(AbstractChart):
     """q = √ρ: Fisher–Rao as a sphere of radius 2, with grad L = ½ q [f] and Γ(a, b) = ⟨a, b⟩ q."""
 
-    manifold: FisherRao
+    manifold: FisherRaoManifold
 
     def to(self, rho: Array) -> Array:
         return jnp.sqrt(rho)
@@ -99,4 +99,4 @@ class RootChart(AbstractChart):
 
 def chart_of(manifold: AbstractManifold) -> AbstractChart:
     """The coordinates in which the covariant form of this manifold is regular."""
-    return RootChart(manifold) if isinstance(manifold, FisherRao) else OwnChart(manifold)
+    return RootChart(manifold) if isinstance(manifold, FisherRaoManifold) else OwnChart(manifold)

@@ -144,7 +144,7 @@ class ARGFlow(eqx.Module):
 
     @classmethod
     def hessian_damped(cls, alpha: float = 3.0, beta: float = 1.0, h: Any = None, t0: float = 1.0) -> "ARGFlow":
-        """α/t, constant β and γ = 1 + β/t: then w = 1, and the theorem holds for α ≥ 3."""
+        """α/t, constant β and γ = 1 + β/t: then w = 1, and the theorem asks for α ≥ 3 and 4t ≥ (α − 1)κβ."""
         return cls(alpha=OverTime(alpha), beta=beta, gamma=OnePlusOverTime(beta), h=h, t0=t0)
 
     def step(self, k: Any, t: Any, beta_prev: Any = None) -> Coefficients:

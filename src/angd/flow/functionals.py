@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from angd.flow.manifolds.fisher_rao import FisherRao
+from angd.flow.manifolds.fisher_rao import FisherRaoManifold
 from angd.flow.manifolds.gaussian import Gaussian
 
 Scalar = Float[Array, ""]
@@ -19,7 +19,7 @@ Scalar = Float[Array, ""]
 class RelativeEntropy(eqx.Module):
     """KL(ρ ‖ target) = ∫ ρ log(ρ/target) on a grid or the simplex."""
 
-    manifold: FisherRao
+    manifold: FisherRaoManifold
     target: Float[Array, "n"]
 
     def __call__(self, rho: Float[Array, "n"]) -> Scalar:
@@ -29,7 +29,7 @@ class RelativeEntropy(eqx.Module):
 class MeanEnergy(eqx.Module):
     """E_ρ V, linear in ρ."""
 
-    manifold: FisherRao
+    manifold: FisherRaoManifold
     potential: Float[Array, "n"]
 
     def __call__(self, rho: Float[Array, "n"]) -> Scalar:
@@ -39,7 +39,7 @@ class MeanEnergy(eqx.Module):
 class MeanSquareDistance(eqx.Module):
     """Σ (cᵢ/2) dist²(ρ, pᵢ), geodesically convex on Fisher–Rao; its minimiser is the Karcher mean of the anchors."""
 
-    manifold: FisherRao
+    manifold: FisherRaoManifold
     anchors: Float[Array, "m n"]
     weights: Float[Array, "m"]
 

@@ -24,17 +24,26 @@ _SLACK = 1e-9  # rounding in the derivative of a schedule
 
 
 class Conditions(eqx.Module):
-    """By how much each condition of the theorem holds along the trajectory (negative: violated)."""
+    """By how much each condition of the theorem holds along the trajectory (negative: violated).
+
+    `convexity` is −g(log_ρ ρ*, grad L) − (L − L*), all of convexity that the proof uses.
+    """
 
     positive_weight: Float[Array, "T"]
     slow_weight: Float[Array, "T"]
     bounded_beta: Float[Array, "T"]
+    convexity: Float[Array, "T"]
 
     def violated(self) -> list[str]:
         """Names of the conditions that fail somewhere."""
         margins = {"(i)": self.positive_weight, "(ii)": self.slow_weight, "(iii)": self.bounded_beta}
         broken = [name for name, margin in margins.items() if bool(jnp.any(margin < -_SLACK))]
         return broken if bool(jnp.all(self.positive_weight > 0)) or "(i)" in broken else ["(i)", *broken]
+
+    @property
+    def convex(self) -> bool:
+        """Whether L was as convex as the proof needs, at every saved time."""
+        return bool(jnp.all(self.convexity >= -_SLACK * jnp.max(jnp.abs(self.convexity))))
 
 
 class Certificate(eqx.Module):
@@ -78,11 +87,12 @@ def _evaluate_all(manifold, functional, flow, alpha, trajectory, minimiser):
     def evaluate(t, rho, rho_dot):
         now, w_dot = jax.jvp(flow.at, (t,), (jnp.ones_like(t),))
         w, w_rate = now.w, _weight_rate(now, w_dot)
-        inner = combine((1.0, rho_dot), (now.beta, manifold.gradient(functional, rho)))
-        v = combine((1.0 - alpha, manifold.log(rho, minimiser)), (t, inner))
-        energy = t**2 * w * (functional(rho) - minimum) + 0.5 * manifold.square_norm(rho, v)
-        kappa = manifold.kappa(rho, minimiser)
-        margins = (w, (alpha - 3) * w - t * w_rate, 4 * t * w - (alpha - 1) * kappa * now.beta)
+        f, T, gap = manifold.variation(functional, rho), manifold.log(rho, minimiser), functional(rho) - minimum
+        inner = combine((1.0, rho_dot), (now.beta, manifold.G_inv(rho, f)))
+        v = combine((1.0 - alpha, T), (t, inner))
+        energy = t**2 * w * gap + 0.5 * manifold.square_norm(rho, v)
+        bounded = 4 * t * w - (alpha - 1) * manifold.kappa(rho, minimiser) * now.beta
+        margins = (w, (alpha - 3) * w - t * w_rate, bounded, -manifold.pairing(f, T) - gap)
         return energy, t**2 * w, margins
 
     return jax.vmap(evaluate)(*trajectory)

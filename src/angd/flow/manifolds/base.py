@@ -87,7 +87,10 @@ class AbstractGeodesicManifold(AbstractManifold):
 
     @abc.abstractmethod
     def kappa(self, rho: Point, target: Point) -> Scalar:
-        """κ of the theorem's condition (iii): how far ∇ log is from −identity (0 on flat manifolds)."""
+        """κ ≥ 0 of the theorem's condition (iii): with e = −∇_v log − v, g(v + βw, e) ≤ κβ²‖w‖²/4 for all v, w.
+
+        0 on flat manifolds. Negatively curved ones have no such κ, and should not derive from this class.
+        """
 
 
 def proposition_1(manifold: AbstractManifold, rho: Point, Phi: Cotangent, f: Cotangent, beta: Any) -> Cotangent:

@@ -16,7 +16,7 @@ from angd.flow.manifolds.base import AbstractGeodesicManifold, time_until_zero
 _MASS_TOLERANCE = 1e-6
 
 
-class FisherRao(AbstractGeodesicManifold):
+class FisherRaoManifold(AbstractGeodesicManifold):
     """Densities ρ > 0 with Σ ωᵢ ρᵢ = 1 on cells of size ω."""
 
     omega: Float[Array, "n"]
@@ -24,19 +24,19 @@ class FisherRao(AbstractGeodesicManifold):
     def __init__(self, omega: Any):
         omega = jnp.asarray(omega, dtype=float)
         if omega.ndim != 1 or omega.shape[0] < 2 or not bool(jnp.all(omega > 0)):
-            raise ValueError("FisherRao: omega must be a vector of at least two positive cell sizes.")
+            raise ValueError("FisherRaoManifold: omega must be a vector of at least two positive cell sizes.")
         self.omega = omega
 
     @classmethod
-    def simplex(cls, size: int) -> "FisherRao":
+    def simplex(cls, size: int) -> "FisherRaoManifold":
         """Probability vectors with `size` entries."""
         return cls(jnp.ones(size))
 
     @classmethod
-    def grid(cls, low: float, high: float, cells: int) -> "FisherRao":
+    def grid(cls, low: float, high: float, cells: int) -> "FisherRaoManifold":
         """Densities on `cells` equal cells of [low, high]."""
         if not high > low:
-            raise ValueError(f"FisherRao.grid: the interval [{low}, {high}] is empty; give low < high.")
+            raise ValueError(f"FisherRaoManifold.grid: the interval [{low}, {high}] is empty; give low < high.")
         return cls(jnp.full(cells, (high - low) / cells))
 
     def normalise(self, density: Array) -> Float[Array, "n"]:

@@ -24,7 +24,7 @@ class Gaussian(NamedTuple):
     cov: Array
 
 
-class GaussianWasserstein(AbstractGeodesicManifold):
+class GaussianManifold(AbstractGeodesicManifold):
     """Gaussians on ℝ^d with the Wasserstein-2 metric."""
 
     def pairing(self, Phi: Gaussian, sigma: Gaussian) -> Float[Array, ""]:

@@ -16,7 +16,7 @@ from angd.flow.manifolds.base import AbstractManifold
 from angd.flow.manifolds.matrix import Vector, check_inside, time_inside
 
 
-class HessianMetric(AbstractManifold):
+class HessianManifold(AbstractManifold):
     """ℝⁿ (or the part of it where all values of `inside` are positive) with G = ∇²φ."""
 
     phi: Callable[[Vector], Any]

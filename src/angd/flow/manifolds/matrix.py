@@ -15,7 +15,7 @@ from angd.flow.manifolds.base import AbstractManifold, proposition_1, time_until
 Vector = Float[Array, "n"]
 
 
-class MatrixMetric(AbstractManifold):
+class MatrixManifold(AbstractManifold):
     """ℝⁿ (or the part of it where all values of `inside` are positive) with the metric tensor `metric(x)`."""
 
     metric: Callable[[Vector], Float[Array, "n n"]]

@@ -16,13 +16,13 @@ from angd.flow.manifolds.base import time_until_zero
 from angd.flow.manifolds.flat import AbstractFlatManifold
 
 
-class Particles(AbstractFlatManifold):
+class ParticleManifold(AbstractFlatManifold):
     """`n` labelled particles x of shape (n, d), with masses ω that sum to one."""
 
     omega: Float[Array, "n"]
 
     def __init__(self, omega: Any):
-        self.omega = _masses(omega, "Particles")
+        self.omega = _masses(omega, "ParticleManifold")
 
     def pairing(self, Phi: Array, sigma: Array) -> Float[Array, ""]:
         return jnp.sum(self.omega[:, None] * Phi * sigma)
@@ -44,16 +44,16 @@ class Particles(AbstractFlatManifold):
             raise ValueError(f"{name} must have shape ({self.omega.shape[0]}, d), got {jnp.shape(rho)}.")
 
 
-class Quantiles(AbstractFlatManifold):
+class QuantileManifold(AbstractFlatManifold):
     """Increasing values X(uᵢ) of a quantile function at nodes with weights ω: Wasserstein-2 on the line."""
 
     omega: Float[Array, "n"]
 
     def __init__(self, omega: Any):
-        self.omega = _masses(omega, "Quantiles")
+        self.omega = _masses(omega, "QuantileManifold")
 
     @classmethod
-    def midpoints(cls, n: int) -> "Quantiles":
+    def midpoints(cls, n: int) -> "QuantileManifold":
         """Equal weights; the nodes are uᵢ = (i + ½)/n."""
         return cls(np.full(n, 1 / n))
 

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from angd.flow.manifolds.flat import AbstractFlatManifold
 
 
-class Sobolev(AbstractFlatManifold):
+class SobolevManifold(AbstractFlatManifold):
     """H^s on the torus [0, 2π)^d sampled on a grid of `shape` (one or two axes); `s = 0` is L²."""
 
     s: int = eqx.field(static=True)
@@ -26,9 +26,9 @@ class Sobolev(AbstractFlatManifold):
     def __init__(self, s: int | float, shape: int | tuple[int, ...]):
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if isinstance(s, bool) or not isinstance(s, int):
-            raise ValueError(f"Sobolev: s must be an integer, got {s!r}.")
+            raise ValueError(f"SobolevManifold: s must be an integer, got {s!r}.")
         if len(shape) not in (1, 2) or any(not isinstance(n, int) or n < 1 for n in shape):
-            raise ValueError(f"Sobolev: shape must be one or two positive grid sizes, got {shape}.")
+            raise ValueError(f"SobolevManifold: shape must be one or two positive grid sizes, got {shape}.")
         self.s, self.shape = s, shape
 
     def grid(self) -> tuple[np.ndarray, ...]:
@@ -65,7 +65,7 @@ class Sobolev(AbstractFlatManifold):
         """𝐃^{|s|} ρ, stacked: each ∂ᵃρ of order i = |a| ≤ |s| times √(i!/a!)."""
         if any(n % 2 == 0 for n in self.shape):
             raise ValueError(
-                f"Sobolev: derivatives need odd grid sizes (the highest even mode has no sine), got {self.shape}."
+                f"SobolevManifold: derivatives need odd grid sizes (an even one lacks a sine), got {self.shape}."
             )
         xis = self._wave_numbers()
         terms = []

@@ -1,0 +1,21 @@
+"""The Jacobian O of a per-sample function over a batch, and four ways to hold it.
+
+Row i·m + c of O is ∂_θ f_c(θ, x_i). Metrics and solvers need `O d`, `Oᵀ y`, the kernel `O Oᵀ` and the Gram matrix
+`Oᵀ O`, and do not care where these come from:
+
+    Dense        the matrix, when it fits and factors gain nothing
+    Factored     activations and cotangents of each layer (`angd.taps`): kernels without an n × p matrix
+    Chunked      rows recomputed a few at a time
+    MatrixFree   forward and reverse passes only
+
+`jacobian` chooses by shapes.
+"""
+
+from angd.jacobian.base import AbstractJacobian, Layout
+from angd.jacobian.build import jacobian
+from angd.jacobian.chunked import Chunked
+from angd.jacobian.dense import Dense
+from angd.jacobian.factored import Factored
+from angd.jacobian.matrix_free import MatrixFree
+
+__all__ = ["AbstractJacobian", "Chunked", "Dense", "Factored", "Layout", "MatrixFree", "jacobian"]
