@@ -11,5 +11,7 @@ from jaxtyping import install_import_hook
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+# Nearly all the time goes into compiling small programs that run once.
+jax.config.update("jax_disable_most_optimizations", True)
 
 install_import_hook("angd", "typecheck.typechecker")

@@ -10,12 +10,12 @@ def integrate(field, y0, t0, t1, times=None, rtol=1e-11):
     return solve_ivp(field, (t0, t1), y0, "DOP853", t_eval=times, rtol=rtol, atol=rtol / 10).y.T
 
 
-def gaussian_line(t0, t1, m0, s0, sigma, beta, beta_is_scheduled=False):
+def gaussian_line(t0, t1, m0, s0, sigma, beta):
     """(m, s)(t₁) of the W2 flow of KL(N(m, s²) ‖ N(0, σ²)) with α = 3/t, γ = 1, by its own second-order equations."""
 
     def field(t, y):
         m, s, m_dot, s_dot = y
-        b = beta(t) if beta_is_scheduled else beta
+        b = beta(t)
         m_ddot = -3 / t * m_dot - b * m_dot / sigma**2 - m / sigma**2
         s_ddot = -3 / t * s_dot - b * (sigma**-2 + s**-2) * s_dot - (s / sigma**2 - 1 / s)
         return [m_dot, s_dot, m_ddot, s_ddot]

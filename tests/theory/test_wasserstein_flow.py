@@ -1,17 +1,20 @@
 """Wasserstein-2 flows of Gaussians (Bures), weighted particles and quantile functions against independent ODEs."""
 
+from functools import cache
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from reference import gaussian_line
+from schedules import Decaying
 
 import angd
 
 SIGMA, M0, S0, SPAN = 1.5, 2.0, 0.6, (1.0, 5.0)
 BETAS = {
-    "0": (0.0, (0.28837605, 1.64340088)),
-    "0.3": (0.3, (0.40108004, 1.55956328)),
-    "0.3/(1+t/2)": (lambda k, t: 0.3 / (1 + 0.5 * t), (0.33417321, 1.61049292)),
+    "0": (Decaying(0.0), (0.28837605, 1.64340088)),
+    "0.3": (Decaying(0.3), (0.40108004, 1.55956328)),
+    "0.3/(1+t/2)": (Decaying(0.3, 0.5), (0.33417321, 1.61049292)),
 }
 every_beta = pytest.mark.parametrize("beta", BETAS)
 
@@ -23,8 +26,7 @@ def flow_of(beta):
 def judge(beta):
     """(m, s)(5), from scipy; it must also be the figure that was known beforehand."""
     schedule, listed = BETAS[beta]
-    scheduled = callable(schedule)
-    found = gaussian_line(*SPAN, M0, S0, SIGMA, (lambda t: schedule(0, t)) if scheduled else schedule, scheduled)
+    found = gaussian_line(*SPAN, M0, S0, SIGMA, lambda t: float(schedule(0, t)))
     assert np.allclose(found, listed, atol=2e-8)
     return found
 
@@ -49,14 +51,22 @@ def moment_entropy(omega):
     return functional
 
 
-@every_beta
-def test_weighted_particles_and_quantiles_carry_the_gaussian_exactly(beta):
+@cache
+def moment_problem():
+    """Gauss–Hermite nodes and weights, the entropy of their moments, and the same for particles."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(12)
     omega = jnp.asarray(weights / weights.sum())
-    L, X0 = moment_entropy(omega), jnp.asarray(M0 + S0 * nodes)
+    L = moment_entropy(omega)
+    return nodes, omega, L, lambda x: L(x[:, 0])
+
+
+@every_beta
+def test_weighted_particles_and_quantiles_carry_the_gaussian_exactly(beta):
+    nodes, omega, L, L_of_particles = moment_problem()
+    X0 = jnp.asarray(M0 + S0 * nodes)
     quantiles = angd.solve_flow(angd.QuantileManifold(omega), L, flow_of(beta), X0, *SPAN, rtol=1e-11, save=3)
     particles = angd.solve_flow(
-        angd.ParticleManifold(omega), lambda x: L(x[:, 0]), flow_of(beta), X0[:, None], *SPAN, rtol=1e-11, save=3
+        angd.ParticleManifold(omega), L_of_particles, flow_of(beta), X0[:, None], *SPAN, rtol=1e-11, save=3
     )
     expected = judge(beta)[0] + judge(beta)[1] * nodes
     assert np.allclose(quantiles.rho[-1], expected, atol=1e-8)
@@ -85,23 +95,20 @@ def bures_matrix(x):
     return 0.5 * jnp.einsum("iab,jab->ij", A, basis)
 
 
+BURES_TARGET = angd.Gaussian(jnp.zeros(2), jnp.linalg.inv(Q))
+BURES_MATRIX = angd.MatrixManifold(bures_matrix)
+
+
+def bures_loss(x):
+    return angd.GaussianRelativeEntropy(BURES_TARGET)(angd.Gaussian(jnp.zeros(2), unvech(x)))
+
+
 @pytest.mark.parametrize("beta", [0.0, 0.4])
 def test_bures_flow_in_two_dimensions_equals_brute_force_christoffel_symbols(beta):
     flow = angd.ARGFlow(alpha=angd.OverTime(3.0), beta=beta)
-    target = angd.Gaussian(jnp.zeros(2), jnp.linalg.inv(Q))
-    L = angd.GaussianRelativeEntropy(target)
-    rho0 = angd.Gaussian(jnp.zeros(2), S_START)
+    L, rho0 = angd.GaussianRelativeEntropy(BURES_TARGET), angd.Gaussian(jnp.zeros(2), S_START)
     bures = angd.solve_flow(angd.GaussianManifold(), L, flow, rho0, *SPAN, rtol=1e-11, save=3)
-    brute = angd.solve_flow(
-        angd.MatrixManifold(bures_matrix),
-        lambda x: L(angd.Gaussian(jnp.zeros(2), unvech(x))),
-        flow,
-        vech(S_START),
-        *SPAN,
-        rtol=1e-11,
-        save=3,
-        form="covariant",
-    )
+    brute = angd.solve_flow(BURES_MATRIX, bures_loss, flow, vech(S_START), *SPAN, rtol=1e-11, save=3, form="covariant")
     assert np.allclose(vech(bures.rho.cov[-1]), S_END[beta], atol=1e-8)
     assert np.allclose(vech(bures.rho.cov[-1]), brute.rho[-1], atol=1e-10)
 
