@@ -38,6 +38,7 @@ check: setup  ## Lint, formatting, types, import directions, numbers in the docs
 bench: setup  ## Run the benchmarks side by side with what one would use instead
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
 	$(BIN)/python benchmarks/flow.py
+	$(BIN)/python benchmarks/jacobian.py
 
 docs: setup  ## Build the documentation into site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt
