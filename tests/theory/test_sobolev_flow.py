@@ -3,15 +3,11 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from reference import sobolev_circle
+from reference import SobolevCircle
+from schedules import Decaying, OnePlusOverTime
 
 import angd
 
-N = 15
-X = 2 * np.pi * np.arange(N) / N
-F = np.cos(X) + 0.5 * np.sin(2 * X)
-RHO0 = 0.8 * np.sin(X) + 0.2
-WAVE = np.fft.fftfreq(N, 1 / N)
 EXPECTED = {
     0: (-0.417930, (1.0674563, 1.1054163, 1.0476676)),
     1: (-0.354022, (0.8169992, 1.0264339, 0.9857916)),
@@ -21,30 +17,17 @@ EXPECTED = {
 
 
 def functional(rho):
-    slope = jnp.real(jnp.fft.ifft(1j * WAVE * jnp.fft.fft(rho)))
-    return jnp.mean(0.025 * slope**2 + rho**4 / 4 - F * rho)
-
-
-def force(rho):
-    return np.fft.ifft(0.05 * WAVE**2 * np.fft.fft(rho)).real + rho**3 - F
+    slope = jnp.real(jnp.fft.ifft(1j * SobolevCircle.wave * jnp.fft.fft(rho)))
+    return jnp.mean(0.025 * slope**2 + rho**4 / 4 - SobolevCircle.F * rho)
 
 
 @pytest.mark.parametrize("s", EXPECTED)
 def test_flow_equals_the_independent_integration_and_the_known_figures(s):
-    flow = angd.ARGFlow(alpha=angd.OverTime(3.0), beta=lambda k, t: 0.2 / (1 + 0.3 * t), gamma=lambda k, t: 1 + 0.2 / t)
-    manifold, rho0 = angd.SobolevManifold(s, N), jnp.asarray(RHO0)
+    flow = angd.ARGFlow(alpha=angd.OverTime(3.0), beta=Decaying(0.2, 0.3), gamma=OnePlusOverTime(0.2))
+    manifold, rho0 = angd.SobolevManifold(s, 15), jnp.asarray(SobolevCircle.rho0)
     first = angd.solve_flow(manifold, functional, flow, rho0, 1.0, 4.0, rtol=1e-12, save=5)
     second = angd.solve_flow(manifold, functional, flow, rho0, 1.0, 4.0, rtol=1e-12, save=5, form="covariant")
-    judge = sobolev_circle(
-        s,
-        beta=lambda t: 0.2 / (1 + 0.3 * t),
-        beta_dot=lambda t: -0.06 / (1 + 0.3 * t) ** 2,
-        gamma=lambda t: 1 + 0.2 / t,
-        force=force,
-        rho0=RHO0,
-        t0=1.0,
-        t1=4.0,
-    )
+    judge = SobolevCircle(s).exact(1.0, 4.0)
     assert np.abs(first.rho - second.rho).max() < 1e-11
     assert np.abs(first.rho[-1] - judge).max() < 1e-9
     loss, head = EXPECTED[s]

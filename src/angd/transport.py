@@ -1,0 +1,55 @@
+"""How momentum crosses from step k − 1 to step k: the essential choice of the discretisation.
+
+JVP          Jacobian of the *old* parameters times d   →  the ARG flow, at first order in h
+CurrentJVP   Jacobian of the *new* parameters times d   →  heavy ball in coordinates: misses the connection
+Covector     the covector v of the step before          →  a wrong equation, unless the model is linear in θ
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float, PyTree
+
+
+class AbstractTransport(eqx.Module):
+    """Evaluates the momentum function ⟨∂_θ f, c⟩ of the previous step at new points."""
+
+    @abc.abstractmethod
+    def push(
+        self, f: Callable[..., Any], params: PyTree, params_prev: PyTree, xs: PyTree, c: PyTree
+    ) -> Float[Array, "n *m"]:
+        """⟨∂_θ f(x), c⟩ at every point of `xs`."""
+
+
+class JVP(AbstractTransport):
+    """Jacobian–vector product at the old parameters and the new points: the default."""
+
+    def push(
+        self, f: Callable[..., Any], params: PyTree, params_prev: PyTree, xs: PyTree, c: PyTree
+    ) -> Float[Array, "n *m"]:
+        return _jvp(f, params_prev, xs, c)
+
+
+class CurrentJVP(AbstractTransport):
+    """Jacobian–vector product at the new parameters: cheaper, and robust; the limit misses the connection term."""
+
+    def push(
+        self, f: Callable[..., Any], params: PyTree, params_prev: PyTree, xs: PyTree, c: PyTree
+    ) -> Float[Array, "n *m"]:
+        return _jvp(f, params, xs, c)
+
+
+class Covector(AbstractTransport):
+    """Keep the covector v of the previous step: the recursion as printed, for comparison (L² and H^s only)."""
+
+    def push(
+        self, f: Callable[..., Any], params: PyTree, params_prev: PyTree, xs: PyTree, c: PyTree
+    ) -> Float[Array, "n *m"]:
+        raise ValueError("The Covector transport exists only for L2 and Hs with s ≥ 0: use JVP() with this metric.")
+
+
+def _jvp(f: Callable[..., Any], params: PyTree, xs: PyTree, c: PyTree) -> Array:
+    return jax.jvp(lambda p: jax.vmap(f, (None, 0))(p, xs), (params,), (c,))[1]

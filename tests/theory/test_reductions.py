@@ -1,0 +1,176 @@
+"""Without acceleration, or with a particular one, the step is a published method, written here again in numpy."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import angd
+from angd import CurrentJVP, Kernel, Normal, ProjectedMomentum, Samples
+from angd.jacobian import jacobian
+
+STEPS = 5
+RNG = np.random.default_rng(7)
+THETA = {"W": jnp.asarray(RNG.normal(size=(2, 3))), "a": jnp.asarray(RNG.normal(size=3))}
+POINTS = [Samples(jnp.asarray(RNG.normal(size=(8, 2)))) for _ in range(STEPS)]
+
+
+def network(params, x):
+    return jnp.tanh(x @ params["W"]) @ params["a"]
+
+
+class WaveFunction(eqx.Module):
+    """ρ = ψ² with log|ψ| a network; the variation stands for the local energy."""
+
+    def log_density(self, params, x):
+        return 2 * network(params, x)
+
+    def variation(self, params, x):
+        return jnp.sum(x**2) + jnp.sin(network(params, x))
+
+
+class Regression(eqx.Module):
+    def residual(self, params, x):
+        return network(params, x) - jnp.sin(x[0])
+
+
+def flat(params):
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)])
+
+
+def unflat(theta):
+    return {"W": jnp.asarray(theta[:6].reshape(2, 3)), "a": jnp.asarray(theta[6:])}
+
+
+def trajectory(opt, problem, batches, params: Any = THETA):
+    """θ after each step, as vectors."""
+    step, state, seen = eqx.filter_jit(opt.step), opt.init(problem, params, batches[0]), []
+    for batch in batches:
+        params, _, state, info = step(problem, params, batch, state)
+        assert bool(info.ok)
+        seen.append(flat(params))
+    return np.array(seen)
+
+
+def score_and_energy(theta, batch):
+    """Centred ∂ log|ψ| and local energies, uncentred Jacobian by reverse mode."""
+    params = unflat(theta)
+    O = np.stack([flat(jax.grad(network)(params, x)) for x in batch.x])
+    e = np.array([WaveFunction().variation(params, x) for x in batch.x])
+    return O - O.mean(0, keepdims=True), e - e.mean()
+
+
+def spring(learning_rate, damping, momentum):
+    """SPRING in its own units: O = ∂ log|ψ| / √n, rate on −2·(energy/√n)/2, damping of O Oᵀ, momentum projected."""
+    theta, d, seen = flat(THETA), np.zeros(9), []
+    for batch in POINTS:
+        O, e = score_and_energy(theta, batch)
+        O, e = O / np.sqrt(len(e)), e / np.sqrt(len(e))
+        d = momentum * d + O.T @ np.linalg.solve(O @ O.T + damping * np.eye(len(e)), -e - momentum * (O @ d))
+        theta = theta + learning_rate * d
+        seen.append(theta)
+    return np.array(seen)
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.9], ids=["minSR", "SPRING"])
+def test_fisher_rao_without_momentum_is_minsr_and_with_projected_momentum_spring(eta):
+    """lr = h²γ/2 and λ = 4 λ_SPRING, because ∂ log ρ = 2 ∂ log|ψ|."""
+    rate, damping = 0.02, 1e-3
+    solver = ProjectedMomentum(eta, Kernel(4 * damping))
+    opt = angd.ANGD(angd.ARGFlow.gradient(2 * rate), angd.FisherRao(limit=None, correction=False), solver)
+    assert np.abs(trajectory(opt, WaveFunction(), POINTS) - spring(rate, damping, eta)).max() < 1e-8
+
+
+def test_energy_without_momentum_is_damped_gauss_newton():
+    damping, theta, expected = 1e-3, flat(THETA), []
+    for batch in POINTS:
+        params = unflat(theta)
+        J = np.stack([flat(jax.grad(Regression().residual)(params, x)) for x in batch.x])
+        r = np.array([Regression().residual(params, x) for x in batch.x])
+        theta = theta - np.linalg.solve(J.T @ J / 8 + damping * np.eye(9), J.T @ r / 8)
+        expected.append(theta)
+    opt = angd.ANGD(angd.ARGFlow.gradient(1.0), angd.Energy(), Normal(damping))
+    assert np.abs(trajectory(opt, Regression(), POINTS) - np.array(expected)).max() < 1e-8
+
+
+def test_energy_with_momentum_in_the_current_jacobian_is_heavy_ball_gauss_newton():
+    """θ_{k+1} − θ_k = μ (θ_k − θ_{k−1}) − s M⁻¹ g, also with damping: the centre makes momentum λ-consistent."""
+    mu, rate, damping = 0.7, 0.3, 1e-2
+    theta, move, expected = flat(THETA), np.zeros(9), []
+    for batch in POINTS:
+        params = unflat(theta)
+        J = np.stack([flat(jax.grad(Regression().residual)(params, x)) for x in batch.x])
+        r = np.array([Regression().residual(params, x) for x in batch.x])
+        move = mu * move - rate * np.linalg.solve(J.T @ J / 8 + damping * np.eye(9), J.T @ r / 8)
+        theta = theta + move
+        expected.append(theta)
+    opt = angd.ANGD(angd.ARGFlow.heavy_ball(mu, rate), angd.Energy(), Normal(damping), CurrentJVP())
+    assert np.abs(trajectory(opt, Regression(), POINTS) - np.array(expected)).max() < 1e-8
+
+
+class LinearModel(eqx.Module):
+    """u = ⟨θ, features⟩: the metric matrix is constant, and L² descent is preconditioned descent."""
+
+    def field(self, params, x):
+        return params @ x
+
+    def loss(self, params, samples):
+        return jnp.mean((samples.x @ params) ** 4) + 0.5 * jnp.sum(params**2)
+
+
+def test_nesterov_flow_in_l2_is_nesterovs_method_preconditioned():
+    batch = Samples(jnp.asarray(RNG.normal(size=(12, 3))))
+    M = np.asarray(batch.x).T @ np.asarray(batch.x) / 12
+    rate, theta0 = 0.02, jnp.array([1.0, -0.5, 0.3])
+    y, x_prev, expected = np.asarray(theta0), np.asarray(theta0), []
+    for k in range(STEPS):
+        x = y - rate * np.linalg.solve(M, np.asarray(jax.grad(LinearModel().loss)(jnp.asarray(y), batch)))
+        y, x_prev = x + k / (k + 3) * (x - x_prev), x
+        expected.append(y)
+    opt = angd.ANGD(angd.ARGFlow.nesterov(rate), angd.L2(), Normal(0.0))
+    found = []
+    params, state = theta0, opt.init(LinearModel(), theta0, batch)
+    for _ in range(STEPS):
+        params, _, state, _ = opt.step(LinearModel(), params, batch, state)
+        found.append(np.asarray(params))
+    assert np.abs(np.array(found) - np.array(expected)).max() < 1e-10
+
+
+@pytest.mark.filterwarnings("ignore:the parameter")  # sinh of a parameter has no layer factors, and taps say so
+def test_natural_gradient_direction_in_function_space_does_not_depend_on_the_parameters():
+    """Undamped, under θ = φ(η) with φ smooth: O d is the same."""
+    batch = Samples(jnp.asarray(RNG.normal(size=(30, 2))))
+
+    class Reparametrised(Regression):
+        def residual(self, params, x):
+            return Regression().residual(jax.tree.map(lambda leaf: jnp.sinh(leaf) + leaf, params), x)
+
+    def push(problem, params):
+        opt = angd.ANGD(angd.ARGFlow.gradient(1.0), angd.Energy(), Normal(0.0))
+        moved, *_ = opt.step(problem, params, batch, opt.init(problem, params, batch))
+        d = jax.tree.map(jnp.subtract, moved, params)
+        return jacobian(problem.residual, params, batch.x).matvec(d)
+
+    eta = THETA
+    theta = jax.tree.map(lambda leaf: jnp.sinh(leaf) + leaf, eta)
+    assert np.abs(push(Reparametrised(), eta) - push(Regression(), theta)).max() < 1e-6
+
+
+def test_a_step_compiles_once_and_keeps_the_types_of_its_state():
+    traces = []
+
+    class Counting(Regression):
+        def residual(self, params, x):
+            traces.append(None)
+            return super().residual(params, x)
+
+    opt, problem = angd.ANGD(angd.ARGFlow.heavy_ball(0.9, 0.1), angd.Energy(), Kernel(1e-3)), Counting()
+    step, params, state = eqx.filter_jit(opt.step), THETA, opt.init(problem, THETA, POINTS[0])
+    params, _, state, _ = step(problem, params, POINTS[0], state)
+    once = len(traces)
+    for batch in POINTS[1:]:
+        params, _, state, _ = step(problem, params, batch, state)
+    assert len(traces) == once
