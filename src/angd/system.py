@@ -11,7 +11,6 @@ v; what is known is a type, because the kernel trick needs b. For normalised den
 import abc
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
@@ -96,8 +95,3 @@ class Gram(AbstractSystem):
 def row_weights(omega: Float[Array, "n"], O: AbstractJacobian) -> Float[Array, "N"]:
     """One weight per row from one per sample: every component of a sample weighs the same."""
     return jnp.repeat(omega, O.n_rows // O.shape[0]).astype(O.layout.dtype)
-
-
-def tree_difference(x: PyTree, y: PyTree) -> PyTree:
-    """x − y."""
-    return jax.tree.map(jnp.subtract, x, y)

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 import angd
+from angd.flow.schedules import OnePlusOverTime
 
 
 class Decaying(eqx.Module):
@@ -25,15 +26,6 @@ class Wave(eqx.Module):
 
     def __call__(self, k, t):
         return 1 + self.height * jnp.sin(t)
-
-
-class OnePlusOverTime(eqx.Module):
-    """`1 + value / t`."""
-
-    value: Any
-
-    def __call__(self, k, t):
-        return 1 + self.value / t
 
 
 def theorem_flow(alpha: float, beta: float, compensated: bool) -> angd.ARGFlow:

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from reference import SobolevCircle
-from schedules import Decaying, OnePlusOverTime
+from schedules import Decaying
 
 import angd
+from angd.flow.schedules import OnePlusOverTime
 from angd.metrics import L2, Energy, FisherRao, Hs
 from angd.samples import Samples
 from angd.solvers import Normal

@@ -4,9 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from reference import SobolevCircle
-from schedules import Decaying, OnePlusOverTime
+from schedules import Decaying
 
 import angd
+from angd.flow.schedules import OnePlusOverTime
 
 EXPECTED = {
     0: (-0.417930, (1.0674563, 1.1054163, 1.0476676)),

@@ -36,9 +36,12 @@ class Conditions(eqx.Module):
 
     def violated(self) -> list[str]:
         """Names of the conditions that fail somewhere."""
-        margins = {"(i)": self.positive_weight, "(ii)": self.slow_weight, "(iii)": self.bounded_beta}
-        broken = [name for name, margin in margins.items() if bool(jnp.any(margin < -_SLACK))]
-        return broken if bool(jnp.all(self.positive_weight > 0)) or "(i)" in broken else ["(i)", *broken]
+        broken = {
+            "(i)": self.positive_weight <= 0,
+            "(ii)": self.slow_weight < -_SLACK,
+            "(iii)": self.bounded_beta < -_SLACK,
+        }
+        return [name for name, where in broken.items() if bool(jnp.any(where))]
 
     @property
     def convex(self) -> bool:

@@ -36,11 +36,6 @@ def check_damping(damping: Any, owner: str) -> None:
         raise ValueError(f"{owner}: damping must be finite and ≥ 0, got {damping}.")
 
 
-def add(x: PyTree, y: PyTree) -> PyTree:
-    """x + y."""
-    return jax.tree.map(jnp.add, x, y)
-
-
 def solve_positive(
     A: Float[Array, "k k"], damping: Any, y: Float[Array, "k"]
 ) -> tuple[Float[Array, "k"], Bool[Array, ""]]:

@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import lineax
 from jaxtyping import PyTree
 
-from angd.solvers.base import AbstractSolver, Solution, add, check_damping
-from angd.system import AbstractSystem, tree_difference
+from angd.flow.tree import combine
+from angd.solvers.base import AbstractSolver, Solution, check_damping
+from angd.system import AbstractSystem
 
 
 class Iterative(AbstractSolver):
@@ -26,7 +27,7 @@ class Iterative(AbstractSolver):
         return c
 
     def solve(self, system: AbstractSystem, c: PyTree) -> Solution:
-        residual = tree_difference(system.right_side(), system.apply(c))
+        residual = combine((1.0, system.right_side()), (-1.0, system.apply(c)))
 
         def damped(d):
             return jax.tree.map(lambda Gd, leaf: Gd + self.damping * leaf, system.apply(d), d)
@@ -36,4 +37,4 @@ class Iterative(AbstractSolver):
         cg = lineax.CG(rtol=self.rtol, atol=0.0, max_steps=self.max_steps)
         answer = lineax.linear_solve(operator, residual, cg, throw=False)
         finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(answer.value)]))
-        return Solution(add(c, answer.value), finite)
+        return Solution(combine((1.0, c), (1.0, answer.value)), finite)

@@ -4,7 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from angd.solvers.base import AbstractSolver, Solution, add, check_damping, solve_positive
+from angd.flow.tree import combine
+from angd.solvers.base import AbstractSolver, Solution, check_damping, solve_positive
 from angd.system import AbstractSystem, Rows
 
 
@@ -32,7 +33,7 @@ def solve_kernel(system: Rows, c: PyTree, damping: float) -> Solution:
     """The direction, through the kernel."""
     rest = system.root * system.centre(system.b - system.push(c))
     y, ok = solve_positive(kernel_with_null(system), damping, rest)
-    return Solution(add(c, system.pull(unweigh(y, system.root))), ok)
+    return Solution(combine((1.0, c), (1.0, system.pull(unweigh(y, system.root)))), ok)
 
 
 def kernel_with_null(system: AbstractSystem) -> Float[Array, "N N"]:

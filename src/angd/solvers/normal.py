@@ -4,9 +4,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from angd.solvers.base import AbstractSolver, Solution, add, check_damping, solve_positive
+from angd.flow.tree import combine
+from angd.solvers.base import AbstractSolver, Solution, check_damping, solve_positive
 from angd.solvers.kernel import kernel_with_null, solve_kernel, unweigh
-from angd.system import AbstractSystem, Rows, tree_difference
+from angd.system import AbstractSystem, Rows
 
 
 class Normal(AbstractSolver):
@@ -31,15 +32,15 @@ class Normal(AbstractSolver):
 
     def _parameters(self, system: AbstractSystem, c: PyTree) -> Solution:
         layout = system.O.layout
-        residual = layout.ravel(tree_difference(system.right_side(), system.apply(c)))
+        residual = layout.ravel(combine((1.0, system.right_side()), (-1.0, system.apply(c))))
         delta, ok = solve_positive(system.gram(), self.damping, residual)
-        return Solution(add(c, layout.unravel(delta)), ok)
+        return Solution(combine((1.0, c), (1.0, layout.unravel(delta))), ok)
 
     def _woodbury(self, system: AbstractSystem, c: PyTree) -> Solution:
         """δ = (r − ÔᵀK⁻¹Ô r)/λ with K = ÔÔᵀ + λI."""
         layout = system.O.layout
-        r = tree_difference(system.right_side(), system.apply(c))
+        r = combine((1.0, system.right_side()), (-1.0, system.apply(c)))
         y, ok = solve_positive(kernel_with_null(system), self.damping, system.root * system.push(r))
         inside = system.pull(unweigh(y, system.root))
         delta = (layout.ravel(r) - layout.ravel(inside)) / self.damping
-        return Solution(add(c, layout.unravel(delta)), ok & jnp.all(jnp.isfinite(delta)))
+        return Solution(combine((1.0, c), (1.0, layout.unravel(delta))), ok & jnp.all(jnp.isfinite(delta)))
