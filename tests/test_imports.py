@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "angd"
 ORDER = [
-    {"_requirements", "results"},
+    {"_requirements", "results", "tree"},
     {"flow"},
     {"taps", "samples"},
     {"jacobian"},

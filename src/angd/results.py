@@ -21,3 +21,20 @@ class RESULTS(eqx.Enumeration):
     )
     too_many_steps = "the integrator used up its steps: raise max_steps, loosen rtol, or integrate over a shorter time"
     not_finite = "a value became infinite or not-a-number: start from a smoother point, or check the functional there"
+    loss_not_finite = (
+        "the loss is infinite or not-a-number at the present parameters: check the data and the samples, or start "
+        "again from an earlier point with a smaller step"
+    )
+    direction_not_finite = (
+        "the force or the momentum is not finite, so the step was refused and the momentum restarted: look for samples "
+        "where the problem is not finite, clip them, or lower h"
+    )
+    singular = (
+        "the linear system could not be solved, so the step was refused and the momentum restarted: raise damping, "
+        "remove duplicated samples, or use WithFallback"
+    )
+    rejected = (
+        "no step lowered the loss, so the parameters stay: more damping will be tried next; if this lasts, draw new "
+        "samples or loosen the controller"
+    )
+    restarted = "the momentum was dropped and the step taken from rest: if this happens often, lower mu or h"

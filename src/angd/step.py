@@ -1,8 +1,8 @@
 """One pure step of accelerated natural gradient descent.
 
-    flow (α, β, γ, h)  →  metric  →  sampled system  →  solver  →  θ ← θ + h d
+    flow (α, β, γ, h)  →  metric  →  sampled system  →  solver  →  controller  →  θ ← θ + h d
 
-`ANGD` holds the four choices; `init` and `step` are pure functions to be jitted by the caller.
+`ANGD` holds the choices; `init` and `step` are pure functions to be jitted by the caller.
 """
 
 from typing import Any
@@ -12,72 +12,201 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from angd.flow.coefficients import ARGFlow
-from angd.flow.schedules import Constant, is_concrete
-from angd.metrics.base import AbstractMetric, Memory, Setting
-from angd.samples import Samples
+from angd.controllers.base import AbstractController, Constant, Proposal, Trial
+from angd.flow import schedules
+from angd.flow.coefficients import ARGFlow, Coefficients
+from angd.jacobian import check_params
+from angd.metrics.base import AbstractMetric, Draft, Memory, Setting, Taken, gram_like
+from angd.results import RESULTS
 from angd.solvers.base import AbstractSolver
 from angd.system import AbstractSystem
-from angd.transport import JVP, AbstractTransport
+from angd.transport import JVP, AbstractTransport, Covector
+from angd.tree import all_finite, combine, norm, scale, where, zeros_like
 
 
 class State(eqx.Module):
-    """What survives from step to step."""
+    """What survives from step to step: the clock, the momentum, and what solver and controller carry."""
 
     k: Int[Array, ""]
     t: Float[Array, ""]
     beta_prev: Float[Array, ""]
     memory: Memory
+    solver: PyTree
+    controller: PyTree
 
 
 class Info(eqx.Module):
-    """What one step reports: the length of the direction, and whether it was used.
+    """What one step reports.
 
-    A direction that is not finite never reaches the parameters: the step is refused and momentum starts again.
+    **Attributes:** `loss` is L before the step (None where the metric does not know it); `norm` is ‖d‖ and `moved` the
+    length of what was added to θ; `slope` is ⟨∂_θ L, d⟩; `damping` is λ; `ratio` is actual over predicted decrease (NaN
+    where no controller asked); `accepted` and `restarted` say what became of the step; `result` says it in words.
     """
 
+    loss: Float[Array, ""] | None
     norm: Float[Array, ""]
-    ok: Bool[Array, ""]
+    moved: Float[Array, ""]
+    slope: Float[Array, ""]
+    damping: Float[Array, ""]
+    ratio: Float[Array, ""]
+    accepted: Bool[Array, ""]
+    restarted: Bool[Array, ""]
+    result: RESULTS
+
+    @property
+    def ok(self) -> Bool[Array, ""]:
+        """Was the step taken?"""
+        return self.accepted
 
 
 class ANGD(eqx.Module):
-    """Accelerated natural gradient descent: a flow, a metric, a solver, and how momentum is carried."""
+    """Accelerated natural gradient descent.
+
+    - `flow`: α, β, γ and the step h, `ARGFlow(...)`.
+    - `metric`: L2, L2Pointwise, Hs, FisherRao, Wasserstein, Energy, GGN, or your own.
+    - `solver`: Normal, Kernel, KFAC, Iterative, ProjectedMomentum, WithFallback.
+    - `controller`: Constant, StepNorm, Restart, LineSearch, LevenbergMarquardt, TrustRegion, or a chain of them.
+    - `transport`: how momentum crosses from one step to the next; JVP is the one that follows the flow.
+    """
 
     flow: ARGFlow
     metric: AbstractMetric
     solver: AbstractSolver
+    controller: AbstractController = Constant()
     transport: AbstractTransport = JVP()
 
-    def init(self, problem: Any, params: PyTree, samples: Samples) -> State:
+    def __check_init__(self):
+        kinds = {
+            "flow": ARGFlow,
+            "metric": AbstractMetric,
+            "solver": AbstractSolver,
+            "controller": AbstractController,
+            "transport": AbstractTransport,
+        }
+        for name, kind in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                raise ValueError(f"ANGD: {name} must be an {kind.__name__}, got {getattr(self, name)!r}.")
+        _check_pair(self.metric, self.solver, self.transport)
+
+    def init(self, problem: Any, params: PyTree, samples: Any) -> State:
         """The state at rest."""
+        check_params(params)
+        params = jax.tree.map(jnp.asarray, params)
+        if self.controller.compares_losses:
+            eqx.filter_eval_shape(self.metric.loss, problem, params, samples)
         first = self.flow.step(0, self.flow.t0)
-        return State(jnp.zeros((), int), jnp.asarray(self.flow.t0, float), first.beta, Memory.fresh(params))
+        memory = Memory.fresh(params, self.metric.start(problem, params, samples))
+        system = eqx.filter_eval_shape(self._draft, problem, params, samples, memory, first).system
+        return State(
+            k=jnp.zeros((), int),
+            t=jnp.asarray(self.flow.t0, float),
+            beta_prev=first.beta,
+            memory=memory,
+            solver=self.solver.init(system),
+            controller=self.controller.init(self._damping()),
+        )
 
-    def step(self, problem: Any, params: PyTree, samples: Samples, state: State) -> tuple[PyTree, Samples, State, Info]:
-        """New parameters, the samples, the new state and a report."""
+    def step(self, problem: Any, params: PyTree, samples: Any, state: State) -> tuple[PyTree, Any, State, Info]:
+        """New parameters, the samples (moved, if the metric moves them), the new state and a report."""
+        params = jax.tree.map(jnp.asarray, params)
         c = self.flow.step(state.k, state.t, state.beta_prev)
-        setting = Setting(problem, params, samples, c, state.memory, self.transport, self._may_damp())
-        system = self.metric.system(setting)
-        centre = self.solver.centre(self.metric.centre(setting), state.memory.d)
-        solution = self.solver.solve(system, centre)
-        leaves = jax.tree.leaves(solution.d)
-        norm = jnp.sqrt(sum((jnp.sum(leaf**2) for leaf in leaves[1:]), jnp.sum(leaves[0] ** 2)))
-        ok = solution.ok & jnp.isfinite(norm)
-        moved = jax.tree.map(lambda p, d: p + (c.h * d).astype(p.dtype), params, solution.d)
-        memory = Memory(params, solution.d, *self.metric.remember(setting, system, self._invert), jnp.ones((), bool))
-        kept, memory = _where(ok, (moved, memory), (params, Memory.fresh(params)))
-        return kept, samples, State(state.k + 1, state.t + c.h, c.beta, memory), Info(norm, ok)
+        setting = self._setting(problem, params, samples, state.memory, c)
+        draft = self.metric.draft(setting)
+        prepared, carried = self.solver.prepare(draft.system, state.solver, self.controller.many)
+        proposal = self._proposal(setting, draft, prepared)
+        damping = self.controller.damping(state.controller, self._damping())
+        trial, control = self.controller.adjust(proposal, proposal.direction(damping), state.controller)
 
-    def _invert(self, system: AbstractSystem) -> PyTree:
-        """The direction of another system, without a centre."""
-        v = system.right_side()
-        return self.solver.solve(system, jax.tree.map(jnp.zeros_like, v)).d
+        finite = trial.ok & all_finite(trial.d) & jnp.isfinite(trial.scale)
+        accepted = finite & trial.accepted
+        stride = trial.scale * c.h
+        taken = Taken(stride, trial.restarted)
+
+        def invert(system: AbstractSystem) -> PyTree:
+            return prepared.at(trial.damping).direction(system, zeros_like(params)).d
+
+        memory = Memory(params, trial.d, self.metric.remember(setting, draft, taken, invert), jnp.ones((), bool))
+        after = (combine((1.0, params), (stride, trial.d)), self.metric.move(setting, draft, taken), memory, carried)
+        at_rest = Memory.fresh(params, self.metric.start(problem, params, samples))
+        stay = (params, samples, where(finite, state.memory, at_rest), state.solver)
+        params, samples, memory, carried = where(accepted, after, stay)
+        new = State(
+            k=state.k + 1,
+            t=jnp.where(accepted, state.t + c.h, state.t),
+            beta_prev=jnp.where(accepted, c.beta, state.beta_prev),
+            memory=memory,
+            solver=carried,
+            controller=control,
+        )
+        return params, samples, new, _report(draft, proposal, trial, accepted, finite, stride)
+
+    def _draft(self, problem: Any, params: PyTree, samples: Any, memory: Memory, c: Coefficients) -> Draft:
+        return self.metric.draft(self._setting(problem, params, samples, memory, c))
+
+    def _setting(self, problem: Any, params: PyTree, samples: Any, memory: Memory, c: Coefficients) -> Setting:
+        return Setting(problem, params, samples, c, memory, self.transport, self._may_damp(), self.solver.form)
+
+    def _proposal(self, setting: Setting, draft: Draft, prepared: Any) -> Proposal:
+        return Proposal(
+            params=setting.params,
+            h=setting.c.h,
+            system=draft.system,
+            at_rest=draft.at_rest,
+            descent=gram_like(draft.system, scale(-setting.kick, draft.gradient)),
+            centre=self.solver.centre(self.metric.centre(setting), setting.memory.d),
+            gradient=draft.gradient,
+            prepared=prepared,
+            evaluate=lambda params: self.metric.loss(setting.problem, params, setting.samples),
+            gauss_newton=self.metric.gauss_newton,
+        )
+
+    def _damping(self) -> Float[Array, ""]:
+        return jnp.asarray(self.solver.damping, float)
 
     def _may_damp(self) -> bool:
         """Whether β can be non-zero; a constant 0 saves a second evaluation of the force."""
         beta = self.flow.beta
-        return not (isinstance(beta, Constant) and is_concrete(beta.value) and float(beta.value) == 0)
+        if not isinstance(beta, schedules.Constant) or not schedules.is_concrete(beta.value):
+            return True
+        return float(beta.value) != 0
 
 
-def _where(condition: Array, yes: PyTree, no: PyTree) -> PyTree:
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+def _check_pair(metric: AbstractMetric, solver: AbstractSolver, transport: AbstractTransport) -> None:
+    if solver.needs_rows and not metric.rows:
+        raise ValueError(
+            f"{type(solver).__name__} needs the right-hand side at the samples, which {type(metric).__name__} does not "
+            "give: use Normal, which takes the N × N route by Woodbury's identity when there are more parameters."
+        )
+    if isinstance(transport, Covector) and not metric.covectors:
+        raise ValueError(
+            f"The Covector transport exists only for L2 and Hs with s ≥ 0: use JVP() with {type(metric).__name__}."
+        )
+
+
+def _report(
+    draft: Draft, proposal: Proposal, trial: Trial, accepted: Array, finite: Array, stride: Float[Array, ""]
+) -> Info:
+    length = norm(trial.d)
+    return Info(
+        loss=draft.loss,
+        norm=length,
+        moved=jnp.where(accepted, jnp.abs(stride) * length, 0.0),
+        slope=proposal.slope(trial.d),
+        damping=trial.damping,
+        ratio=trial.ratio,
+        accepted=accepted,
+        restarted=trial.restarted & accepted,
+        result=_result(draft, trial, accepted, finite),
+    )
+
+
+def _result(draft: Draft, trial: Trial, accepted: Array, finite: Array) -> RESULTS:
+    """The first thing that went wrong, or what the controller did."""
+    sound = all_finite(draft.system.right_side()) & all_finite(draft.gradient)
+    result = RESULTS.where(trial.restarted & accepted, RESULTS.restarted, RESULTS.successful)
+    result = RESULTS.where(accepted, result, RESULTS.rejected)
+    result = RESULTS.where(finite, result, RESULTS.singular)
+    result = RESULTS.where(sound, result, RESULTS.direction_not_finite)
+    if draft.loss is None:
+        return result
+    return RESULTS.where(jnp.isfinite(draft.loss), result, RESULTS.loss_not_finite)

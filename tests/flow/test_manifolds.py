@@ -9,7 +9,7 @@ from registry import GEODESIC, MANIFOLDS, largest_difference, modulo_constants
 from scipy.integrate import solve_ivp
 
 import angd
-from angd.flow.tree import combine
+from angd.tree import combine
 
 every_manifold = pytest.mark.parametrize("name", MANIFOLDS)
 every_geodesic_manifold = pytest.mark.parametrize("name", GEODESIC)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import angd
-from angd.flow.tree import combine
+from angd.tree import combine
 
 
 def printed_R(manifold, rho, Phi, f, beta):

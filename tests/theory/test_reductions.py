@@ -107,7 +107,7 @@ def test_energy_with_momentum_in_the_current_jacobian_is_heavy_ball_gauss_newton
         move = mu * move - rate * np.linalg.solve(J.T @ J / 8 + damping * np.eye(9), J.T @ r / 8)
         theta = theta + move
         expected.append(theta)
-    opt = angd.ANGD(angd.ARGFlow.heavy_ball(mu, rate), angd.Energy(), Normal(damping), CurrentJVP())
+    opt = angd.ANGD(angd.ARGFlow.heavy_ball(mu, rate), angd.Energy(), Normal(damping), transport=CurrentJVP())
     assert np.abs(trajectory(opt, Regression(), POINTS) - np.array(expected)).max() < 1e-8
 
 

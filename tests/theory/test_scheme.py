@@ -14,6 +14,7 @@ from schedules import Decaying
 import angd
 from angd.flow.schedules import OnePlusOverTime
 from angd.metrics import L2, Energy, FisherRao, Hs
+from angd.metrics.fisher_rao import force
 from angd.samples import Samples
 from angd.solvers import Normal
 from angd.step import ANGD
@@ -28,7 +29,7 @@ EXACT = Normal(damping=0.0)
 def run(problem, theta0, metric, beta, gamma, transport, h, t0, steps):
     """θ after `steps` steps of size h; compiled once for all h."""
     flow = angd.ARGFlow(alpha=angd.OverTime(3.0), beta=beta, gamma=gamma, h=h, t0=t0)
-    opt = ANGD(flow, metric, EXACT, transport)
+    opt = ANGD(flow, metric, EXACT, transport=transport)
 
     def body(_, carry):
         params, state = carry
@@ -122,11 +123,10 @@ def test_transport_at_the_current_parameters_misses_the_connection(name, error):
 class PrintedFisherRao(FisherRao):
     """Test only: the right-hand side with the printed signs of the β-terms (E3)."""
 
-    def _right_side(self, setting):
-        c, samples, beta = setting.c, setting.samples, setting.beta_prev
-        phi, e = self._momentum(setting), self._force(setting, setting.params)
-        old = self._force(setting, setting.memory.params)
-        return samples.centre(c.mu * phi - c.h / 2 * phi * (phi + beta * old) + beta * (e - old) - c.h * c.gamma * e)
+    def _momentum(self, setting, e):
+        c, beta, phi = setting.c, setting.beta_prev, self._velocity(setting)
+        old = force(setting, setting.memory.params)
+        return c.mu * phi - c.h / 2 * phi * (phi + beta * old) + beta * (e - old)
 
 
 PRINTED, UNCORRECTED = PrintedFisherRao(limit=None), FisherRao(limit=None, correction=False)

@@ -11,7 +11,7 @@ from jaxtyping import Array
 from angd.flow.charts import AbstractChart, chart_of
 from angd.flow.coefficients import ARGFlow
 from angd.flow.manifolds.base import AbstractManifold, Functional, Point, Tangent
-from angd.flow.tree import combine, zeros_like
+from angd.tree import combine, zeros_like
 
 
 class AbstractForm(eqx.Module):

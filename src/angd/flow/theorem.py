@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from angd.flow.coefficients import ARGFlow
 from angd.flow.manifolds.base import AbstractGeodesicManifold, Functional, Point, Tangent
-from angd.flow.tree import combine
+from angd.tree import combine
 
 _SLACK = 1e-9  # rounding in the derivative of a schedule
 

@@ -7,15 +7,29 @@ Row i·m + c of O is ∂_θ f_c(θ, x_i). Metrics and solvers need `O d`, `Oᵀ 
     Factored     activations and cotangents of each layer (`angd.taps`): kernels without an n × p matrix
     Chunked      rows recomputed a few at a time
     MatrixFree   forward and reverse passes only
+    Stacked      several of them, one below the other: the terms of a loss
 
 `jacobian` chooses by shapes.
 """
 
 from angd.jacobian.base import AbstractJacobian, Layout
 from angd.jacobian.build import jacobian
+from angd.jacobian.check import check_params
 from angd.jacobian.chunked import Chunked
 from angd.jacobian.dense import Dense
 from angd.jacobian.factored import Factored
 from angd.jacobian.matrix_free import MatrixFree
+from angd.jacobian.stacked import Stacked, stack
 
-__all__ = ["AbstractJacobian", "Chunked", "Dense", "Factored", "Layout", "MatrixFree", "jacobian"]
+__all__ = [
+    "AbstractJacobian",
+    "Chunked",
+    "Dense",
+    "Factored",
+    "Layout",
+    "MatrixFree",
+    "Stacked",
+    "check_params",
+    "jacobian",
+    "stack",
+]

@@ -11,13 +11,13 @@ from jaxtyping import PyTree
 
 def check(f: Callable[..., Any], params: PyTree, xs: PyTree) -> tuple[int, int]:
     """Numbers of samples and of components of f; raises with a sentence where there is no Jacobian."""
-    _check_params(params)
+    check_params(params)
     n = _batch_size(xs)
     output = jax.eval_shape(f, params, jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), xs))
     return n, _components(output)
 
 
-def _check_params(params: PyTree) -> None:
+def check_params(params: PyTree) -> None:
     if not jax.tree.leaves(params):
         raise ValueError("params has no arrays: there is nothing to differentiate with respect to.")
     for path, leaf in jax.tree_util.tree_flatten_with_path(params)[0]:

@@ -1,8 +1,32 @@
 """Metrics: each turns a problem, its samples and the previous step into a sampled system for the direction."""
 
-from angd.metrics.base import AbstractMetric, Memory, Setting
+from angd.metrics.base import AbstractMetric, Draft, Memory, Setting, Taken
 from angd.metrics.energy import Energy
 from angd.metrics.fisher_rao import FisherRao
-from angd.metrics.sobolev import L2, AbstractSobolev, Hs
+from angd.metrics.ggn import GGN
+from angd.metrics.refit import AbstractRefit, AffineRefit, KernelRefit
+from angd.metrics.sobolev import L2, AbstractSobolev, PositiveHs
+from angd.metrics.variation import Hs, L2Pointwise, NegativeHs
+from angd.metrics.wasserstein import ParametricWasserstein, Wasserstein
 
-__all__ = ["L2", "AbstractMetric", "AbstractSobolev", "Energy", "FisherRao", "Hs", "Memory", "Setting"]
+__all__ = [
+    "GGN",
+    "L2",
+    "AbstractMetric",
+    "AbstractRefit",
+    "AbstractSobolev",
+    "AffineRefit",
+    "Draft",
+    "Energy",
+    "FisherRao",
+    "Hs",
+    "KernelRefit",
+    "L2Pointwise",
+    "Memory",
+    "NegativeHs",
+    "ParametricWasserstein",
+    "PositiveHs",
+    "Setting",
+    "Taken",
+    "Wasserstein",
+]

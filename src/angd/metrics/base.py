@@ -7,84 +7,161 @@ T being the transport. The metric returns this as a sampled system; a solver fin
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from angd.flow.coefficients import Coefficients
+from angd.jacobian import AbstractJacobian, jacobian
 from angd.samples import Samples
-from angd.system import AbstractSystem
+from angd.system import AbstractSystem, Gram
 from angd.transport import AbstractTransport
+from angd.tree import scale, zeros_like
 
-Inverse = Callable[[AbstractSystem], PyTree]
-Keepsakes = tuple[PyTree, PyTree, PyTree]
+Invert = Callable[[AbstractSystem], PyTree]
 
 
 class Memory(eqx.Module):
-    """What one step leaves to the next.
+    """What one step leaves to the next: θ and d of that step, and what the metric wanted to keep.
 
-    θ and d of the step before; `covector` and `gradient` for the Covector transport; `natural`, the natural gradient
-    M⁻¹∂L, for Hessian damping in L² and H^s. `started` is false before the first step.
+    `started` is false before the first step and after a restart.
     """
 
     params: PyTree
     d: PyTree
-    natural: PyTree
-    covector: PyTree
-    gradient: PyTree
+    kept: PyTree
     started: Bool[Array, ""]
 
     @classmethod
-    def fresh(cls, params: PyTree) -> "Memory":
+    def fresh(cls, params: PyTree, kept: PyTree) -> "Memory":
         """At rest in `params`."""
-        zero = jax.tree.map(jnp.zeros_like, params)
-        return cls(params, zero, zero, zero, zero, jnp.zeros((), bool))
+        return cls(params, zeros_like(params), kept, jnp.zeros((), bool))
 
 
 class Setting(eqx.Module):
-    """Everything a metric may look at in one step. `hessian` says, before compilation, whether β may be non-zero."""
+    """Everything a metric may look at in one step.
+
+    `hessian` says, before compilation, whether β may be non-zero; `form` is the Jacobian that the solver needs.
+    """
 
     problem: Any
     params: PyTree
-    samples: Samples
+    samples: Any
     c: Coefficients
     memory: Memory
     transport: AbstractTransport
     hessian: bool = eqx.field(static=True)
+    form: type[AbstractJacobian] | None = eqx.field(static=True, default=None)
 
     @property
     def beta_prev(self) -> Array:
         """β_{k−1}, or 0 at the first step, where f_{k−1} counts as f_k."""
         return jnp.where(self.memory.started, self.c.beta_prev, 0.0)
 
+    @property
+    def kick(self) -> Array:
+        """hγ, what the force is multiplied by in a step from rest."""
+        return self.c.h * self.c.gamma
+
+    def jacobian(self, f: Callable[..., Any], xs: PyTree) -> AbstractJacobian:
+        """∂_θ f at the present parameters, in the form that the solver needs."""
+        return jacobian(f, self.params, xs, form=self.form)
+
+    def carried(self, f: Callable[..., Any], xs: PyTree, d: PyTree) -> Float[Array, "n *m"]:
+        """The momentum function ⟨∂_θ f, d⟩ of the step before, at new points."""
+        return self.transport.push(f, self.params, self.memory.params, xs, d)
+
+
+class Draft(eqx.Module):
+    """A step before it is taken.
+
+    **Attributes:** `system` is what the solver solves; `at_rest` the same G with the force alone, for a step without
+    momentum; `gradient` is ∂_θ L and `loss` is L where the metric knows it; `note` is the metric's own.
+    """
+
+    system: AbstractSystem
+    at_rest: AbstractSystem
+    gradient: PyTree
+    loss: Float[Array, ""] | None = None
+    note: Any = None
+
+
+class Taken(eqx.Module):
+    """How a step was taken: how far (θ moved by `stride` d) and whether from rest."""
+
+    stride: Array
+    restarted: Bool[Array, ""]
+
 
 class AbstractMetric(eqx.Module):
-    """A row of the table of metrics."""
+    """A row of the table of metrics.
+
+    **Attributes:** `rows`: is the right-hand side known at the samples? `gauss_newton`: is G the curvature of the loss,
+    so that a quadratic model predicts its decrease? `covectors`: does the Covector transport exist?
+    """
+
+    rows: ClassVar[bool] = True
+    gauss_newton: ClassVar[bool] = False
+    covectors: ClassVar[bool] = False
 
     @abc.abstractmethod
-    def system(self, setting: Setting) -> AbstractSystem:
+    def draft(self, setting: Setting) -> Draft:
         """The sampled system of this step."""
 
-    @abc.abstractmethod
     def centre(self, setting: Setting) -> PyTree:
-        """What the direction is pulled towards by the damping, so that momentum survives it."""
+        """What the damping pulls the direction towards, so that momentum survives it."""
+        return scale(setting.c.mu, setting.memory.d)
 
-    @abc.abstractmethod
-    def remember(self, setting: Setting, system: AbstractSystem, invert: Inverse) -> Keepsakes:
-        """(natural gradient, covector, gradient) for the next step, as far as this metric needs them.
+    def start(self, problem: Any, params: PyTree, samples: Any) -> PyTree:
+        """What the metric keeps, before the first step."""
+        return None
 
-        `invert` solves another system with the solver of this step.
-        """
+    def remember(self, setting: Setting, draft: Draft, taken: Taken, invert: Invert) -> PyTree:
+        """What the metric keeps for the next step; `invert` finds the direction of another system with the same G."""
+        return setting.memory.kept
+
+    def move(self, setting: Setting, draft: Draft, taken: Taken) -> Any:
+        """The samples, after they moved with the flow."""
+        return setting.samples
+
+    def loss(self, problem: Any, params: PyTree, samples: Any) -> Float[Array, ""]:
+        """L at these parameters and samples, where it can be had: controllers that compare losses ask for it."""
+        if not hasattr(problem, "loss"):
+            raise ValueError(
+                f"This controller compares losses, but {type(problem).__name__} has no loss(params, samples) and "
+                f"{type(self).__name__} cannot compute one: use Constant, StepNorm or Restart, or add the method."
+            )
+        return problem.loss(params, samples)
 
 
-def scaled(factor: Any, tree: PyTree) -> PyTree:
-    """factor · tree, in the tree's types."""
-    return jax.tree.map(lambda leaf: (factor * leaf).astype(leaf.dtype), tree)
+def require(problem: Any, metric: AbstractMetric, *names: str) -> None:
+    """Say which methods of the problem a metric needs, if they are not there."""
+    missing = [name for name in names if not hasattr(problem, name)]
+    if missing:
+        raise ValueError(
+            f"{type(metric).__name__} needs {' and '.join(f'{n}(params, x)' for n in names)} of the problem, but "
+            f"{type(problem).__name__} has no {' and no '.join(missing)}."
+        )
 
 
-def nothing(setting: Setting) -> Keepsakes:
-    """A memory that holds zeros."""
-    return setting.memory.natural, setting.memory.covector, setting.memory.gradient
+def one_measure(samples: Any, on: str, metric: AbstractMetric) -> Samples:
+    """The samples that carry the metric: all of them, or those called `on` where each term of the loss has its own."""
+    if isinstance(samples, Samples):
+        return samples
+    if not isinstance(samples, dict) or on not in samples:
+        names = ", ".join(sorted(samples)) if isinstance(samples, dict) else type(samples).__name__
+        raise ValueError(f"{type(metric).__name__}(on={on!r}) finds no such samples; there are: {names}.")
+    return samples[on]
+
+
+def gram_like(system: AbstractSystem, v: PyTree) -> Gram:
+    """The same G with another right-hand side."""
+    return Gram(O=system.O, v=v, omega=system.omega, centred=system.centred)
+
+
+def known_loss(setting: Setting) -> Float[Array, ""] | None:
+    """L, if the problem can tell."""
+    problem = setting.problem
+    return problem.loss(setting.params, setting.samples) if hasattr(problem, "loss") else None

@@ -2,37 +2,73 @@
 
     b = μ ∂_θ r(θ_{k−1}) d_{k−1} − β (r_k − r_{k−1}) − hγ r_k        (all at the new points)
 
-There is no Riemannian correction in these variables, and β only adds to the friction.
+There is no Riemannian correction in these variables, and β only adds to the friction. A loss of several terms stacks
+their residuals; the weight of a term lives in the ω of its samples.
 """
 
-import jax
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from angd.jacobian import jacobian
-from angd.metrics.base import AbstractMetric, Inverse, Keepsakes, Setting, nothing, scaled
-from angd.system import AbstractSystem, Rows, row_weights
+from angd.jacobian import stack
+from angd.metrics.base import AbstractMetric, Draft, Setting, require
+from angd.metrics.pointwise import over
+from angd.samples import Samples
+from angd.system import Rows, row_weights
+
+Term = tuple[Callable[..., Any], Samples]
 
 
 class Energy(AbstractMetric):
-    """Gauss–Newton in function space, for problems with `residual(params, x)` (a scalar or a vector at one point)."""
+    """Gauss–Newton in function space.
 
-    def centre(self, setting: Setting) -> PyTree:
-        return scaled(setting.c.mu, setting.memory.d)
+    The problem has `residual(params, x)`, a scalar or a vector at one point; or, for several terms, `residuals`, a
+    dictionary of such functions, and `samples` is a dictionary of `Samples` with the same names.
+    """
 
-    def system(self, setting: Setting) -> AbstractSystem:
-        O = jacobian(setting.problem.residual, setting.params, setting.samples.x)
-        return Rows(O=O, b=self._right_side(setting).reshape(-1), omega=row_weights(setting.samples.omega, O))
+    gauss_newton: ClassVar[bool] = True
 
-    def _right_side(self, setting: Setting) -> Float[Array, "n *m"]:
-        c, memory, samples = setting.c, setting.memory, setting.samples
-        y = setting.transport.push(setting.problem.residual, setting.params, memory.params, samples.x, memory.d)
-        r = _residuals(setting, setting.params)
-        b = c.mu * y - c.h * c.gamma * r
-        return b - setting.beta_prev * (r - _residuals(setting, memory.params)) if setting.hessian else b
+    def draft(self, setting: Setting) -> Draft:
+        parts = terms(setting.problem, setting.samples, self)
+        Os = [setting.jacobian(f, samples.x) for f, samples in parts]
+        omega = jnp.concatenate([row_weights(samples.omega, O) for (_, samples), O in zip(parts, Os, strict=True)])
+        O, r = stack(Os), residuals(parts, setting.params)
+        at_rest = Rows(O=O, b=-setting.kick * r, omega=omega)
+        system = Rows(O=O, b=at_rest.b + self._momentum(setting, parts, r), omega=omega)
+        return Draft(system, at_rest, Rows(O=O, b=r, omega=omega).right_side(), loss=jnp.vdot(omega, r**2) / 2)
 
-    def remember(self, setting: Setting, system: AbstractSystem, invert: Inverse) -> Keepsakes:
-        return nothing(setting)
+    def _momentum(self, setting: Setting, parts: list[Term], r: Float[Array, "N"]) -> Float[Array, "N"]:
+        memory = setting.memory
+        y = _flat([setting.carried(f, samples.x, memory.d) for f, samples in parts])
+        if not setting.hessian:
+            return setting.c.mu * y
+        return setting.c.mu * y - setting.beta_prev * (r - residuals(parts, memory.params))
+
+    def loss(self, problem: Any, params: PyTree, samples: Any) -> Float[Array, ""]:
+        return sum(
+            (jnp.sum(part.mean(over(f, params, part.x) ** 2)) / 2 for f, part in terms(problem, samples, self)),
+            jnp.zeros(()),
+        )
 
 
-def _residuals(setting: Setting, params: PyTree) -> Float[Array, "n *m"]:
-    return jax.vmap(setting.problem.residual, (None, 0))(params, setting.samples.x)
+def terms(problem: Any, samples: Any, metric: AbstractMetric) -> list[Term]:
+    """Each term's residual with its samples."""
+    if isinstance(samples, Samples):
+        require(problem, metric, "residual")
+        return [(problem.residual, samples)]
+    named = getattr(problem, "residuals", None)
+    if not isinstance(named, dict) or not isinstance(samples, dict) or set(named) != set(samples):
+        mine, theirs = (sorted(x) if isinstance(x, dict) else type(x).__name__ for x in (named, samples))
+        raise ValueError(f"Each term needs its own samples: the problem's residuals are {mine}, the samples {theirs}.")
+    return [(named[name], samples[name]) for name in sorted(named)]
+
+
+def residuals(parts: list[Term], params: PyTree) -> Float[Array, "N"]:
+    """All residuals, term after term."""
+    return _flat([over(f, params, samples.x) for f, samples in parts])
+
+
+def _flat(parts: list[Array]) -> Float[Array, "N"]:
+    return jnp.concatenate([part.reshape(-1) for part in parts])

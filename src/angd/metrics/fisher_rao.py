@@ -9,13 +9,12 @@ limited to h|φ| ≤ `limit` first.
 """
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from angd.jacobian import jacobian
-from angd.metrics.base import AbstractMetric, Inverse, Keepsakes, Setting, nothing, scaled
-from angd.system import AbstractSystem, Rows, row_weights
+from angd.metrics.base import AbstractMetric, Draft, Setting, known_loss, require
+from angd.metrics.pointwise import over
+from angd.system import Rows, row_weights
 
 
 class FisherRao(AbstractMetric):
@@ -32,30 +31,30 @@ class FisherRao(AbstractMetric):
         if self.limit is not None and not self.limit > 0:
             raise ValueError(f"FisherRao: limit must be positive (or None for no limit), got {self.limit}.")
 
-    def centre(self, setting: Setting) -> PyTree:
-        return scaled(setting.c.mu, setting.memory.d)
-
-    def system(self, setting: Setting) -> AbstractSystem:
-        O = jacobian(setting.problem.log_density, setting.params, setting.samples.x)
+    def draft(self, setting: Setting) -> Draft:
+        require(setting.problem, self, "log_density", "variation")
+        O = setting.jacobian(setting.problem.log_density, setting.samples.x)
         omega = row_weights(setting.samples.omega, O)
-        return Rows(O=O, b=self._right_side(setting), omega=omega, centred=True)
+        e = force(setting, setting.params)
 
-    def _right_side(self, setting: Setting) -> Float[Array, "n"]:
-        c, samples = setting.c, setting.samples
-        phi, e = self._momentum(setting), self._force(setting, setting.params)
-        old = self._force(setting, setting.memory.params) if setting.hessian else e
-        kick = c.h * c.gamma * e + setting.beta_prev * (e - old)
+        def rows(b: Float[Array, "n"]) -> Rows:
+            return Rows(O=O, b=b, omega=omega, centred=True)
+
+        b = setting.samples.centre(self._momentum(setting, e) - setting.kick * e)
+        return Draft(rows(b), rows(-setting.kick * e), rows(e).right_side(), known_loss(setting))
+
+    def _momentum(self, setting: Setting, e: Float[Array, "n"]) -> Float[Array, "n"]:
+        c, phi = setting.c, self._velocity(setting)
+        old = force(setting, setting.memory.params) if setting.hessian else e
         bend = c.h / 2 * phi * (phi + setting.beta_prev * old) if self.correction else jnp.zeros_like(phi)
-        return samples.centre(c.mu * phi - bend - kick)
+        return c.mu * phi - bend - setting.beta_prev * (e - old)
 
-    def _momentum(self, setting: Setting) -> Float[Array, "n"]:
-        memory, samples = setting.memory, setting.samples
-        push = setting.transport.push
-        phi = samples.centre(push(setting.problem.log_density, setting.params, memory.params, samples.x, memory.d))
-        return phi if self.limit is None else jnp.clip(phi, -self.limit / setting.c.h, self.limit / setting.c.h)
+    def _velocity(self, setting: Setting) -> Float[Array, "n"]:
+        samples, h = setting.samples, setting.c.h
+        phi = samples.centre(setting.carried(setting.problem.log_density, samples.x, setting.memory.d))
+        return phi if self.limit is None else jnp.clip(phi, -self.limit / h, self.limit / h)
 
-    def _force(self, setting: Setting, params: PyTree) -> Float[Array, "n"]:
-        return setting.samples.centre(jax.vmap(setting.problem.variation, (None, 0))(params, setting.samples.x))
 
-    def remember(self, setting: Setting, system: AbstractSystem, invert: Inverse) -> Keepsakes:
-        return nothing(setting)
+def force(setting: Setting, params: PyTree) -> Float[Array, "n"]:
+    """The variation δL/δρ at the samples, centred."""
+    return setting.samples.centre(over(setting.problem.variation, params, setting.samples.x))

@@ -7,21 +7,39 @@ With c = μ d_{k−1} + β_{k−1} n_{k−1}, n = M⁻¹∂L, and the rows ∂_�
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from angd.jacobian import jacobian
-from angd.metrics.base import AbstractMetric, Inverse, Keepsakes, Setting, nothing, scaled
-from angd.system import AbstractSystem, Gram, row_weights
+from angd.metrics.base import AbstractMetric, Draft, Invert, Setting, Taken, gram_like, one_measure, require
+from angd.metrics.pointwise import derivatives
+from angd.samples import Samples
+from angd.system import Gram, row_weights
 from angd.transport import Covector
+from angd.tree import combine, scale, zeros_like
+
+
+class Kept(eqx.Module):
+    """`natural` is M⁻¹∂L, for Hessian damping; `covector` (v) and `gradient` serve the Covector transport."""
+
+    natural: PyTree
+    covector: PyTree
+    gradient: PyTree
 
 
 class AbstractSobolev(AbstractMetric):
-    """A metric of Sobolev type: a subclass says what 𝓑(u)(x) is, at one point."""
+    """A metric of Sobolev type: a subclass says what 𝓑(u)(x) is, at one point.
+
+    The problem has `field(params, x)` and `loss(params, samples)`. Where `samples` is a dictionary (each term of the
+    loss has its own), those called `on` carry the metric.
+    """
+
+    on: eqx.AbstractVar[str]
+    rows: ClassVar[bool] = False
+    covectors: ClassVar[bool] = True
 
     @abc.abstractmethod
     def features(self, u: Callable[[Any], Array], x: Any) -> Float[Array, "m"]:
@@ -31,64 +49,57 @@ class AbstractSobolev(AbstractMetric):
         """(θ, x) ↦ 𝓑(u_θ)(x)."""
         return lambda params, x: self.features(lambda y: problem.field(params, y), x)
 
+    def start(self, problem: Any, params: PyTree, samples: Any) -> Kept:
+        zero = zeros_like(params)
+        return Kept(zero, zero, zero)
+
     def centre(self, setting: Setting) -> PyTree:
-        move = scaled(setting.c.mu, setting.memory.d)
+        move = scale(setting.c.mu, setting.memory.d)
         if not setting.hessian:
             return move
-        return jax.tree.map(jnp.add, move, scaled(setting.beta_prev, setting.memory.natural))
+        return combine((1.0, move), (setting.beta_prev, setting.memory.kept.natural))
 
-    def system(self, setting: Setting) -> AbstractSystem:
-        O = jacobian(self.pointwise(setting.problem), setting.params, setting.samples.x)
-        omega = row_weights(setting.samples.omega, O)
-        gain = setting.beta_prev + setting.c.h * setting.c.gamma
-        force = scaled(-gain, _gradient(setting))
-        carried = self._carried(setting, O, omega)
-        return Gram(O=O, v=jax.tree.map(jnp.add, carried, force), omega=omega)
+    def draft(self, setting: Setting) -> Draft:
+        require(setting.problem, self, "field", "loss")
+        samples = one_measure(setting.samples, self.on, self)
+        O = setting.jacobian(self.pointwise(setting.problem), samples.x)
+        omega = row_weights(samples.omega, O)
+        loss, gradient = jax.value_and_grad(setting.problem.loss)(setting.params, setting.samples)
+        carried = self._carried(setting, samples, O, omega)
+        gain = setting.beta_prev + setting.kick
+        system = Gram(O=O, v=combine((1.0, carried), (-gain, gradient)), omega=omega)
+        return Draft(system, gram_like(system, scale(-setting.kick, gradient)), gradient, loss)
 
-    def _carried(self, setting: Setting, O: Any, omega: Array) -> PyTree:
+    def _carried(self, setting: Setting, samples: Samples, O: Any, omega: Array) -> PyTree:
         """The momentum of the step before, as a covector of this one."""
-        memory = setting.memory
+        kept: Kept = setting.memory.kept
         if isinstance(setting.transport, Covector):
-            return jax.tree.map(
-                jnp.add, scaled(setting.c.mu, memory.covector), scaled(setting.beta_prev, memory.gradient)
-            )
-        f = self.pointwise(setting.problem)
-        old = setting.transport.push(f, setting.params, memory.params, setting.samples.x, self.centre(setting))
+            return combine((setting.c.mu, kept.covector), (setting.beta_prev, kept.gradient))
+        old = setting.carried(self.pointwise(setting.problem), samples.x, self.centre(setting))
         return O.rmatvec((omega * old.reshape(-1)).reshape(O.shape))
 
-    def remember(self, setting: Setting, system: AbstractSystem, invert: Inverse) -> Keepsakes:
-        gradient = _gradient(setting)
-        natural, covector, _ = nothing(setting)
-        if setting.hessian:
-            natural = invert(Gram(O=system.O, v=gradient, omega=system.omega))
-        if isinstance(setting.transport, Covector):
-            covector = system.right_side()
-        return natural, covector, gradient
-
-
-def _gradient(setting: Setting) -> PyTree:
-    return jax.grad(setting.problem.loss)(setting.params, setting.samples)
+    def remember(self, setting: Setting, draft: Draft, taken: Taken, invert: Invert) -> Kept:
+        kept: Kept = setting.memory.kept
+        natural = invert(gram_like(draft.system, draft.gradient)) if setting.hessian else kept.natural
+        if not isinstance(setting.transport, Covector):
+            return Kept(natural, kept.covector, kept.gradient)
+        return Kept(natural, draft.system.right_side(), draft.gradient)
 
 
 class L2(AbstractSobolev):
-    """∫ σ²: 𝓑 is the field itself."""
+    """∫ σ²: 𝓑 is the field itself. `L2Pointwise` is for problems that know the variation at a point."""
+
+    on: str = eqx.field(static=True, default="interior")
 
     def features(self, u: Callable[[Any], Array], x: Any) -> Float[Array, "m"]:
         return jnp.ravel(u(x))
 
 
-class Hs(AbstractSobolev):
+class PositiveHs(AbstractSobolev):
     """Σ_{i ≤ s} ∫ |∇ⁱσ|², with all ordered derivatives of each order (mixed ones counted with multiplicity)."""
 
     s: int = eqx.field(static=True)
-
-    def __check_init__(self):
-        if isinstance(self.s, bool) or not isinstance(self.s, int) or self.s < 0:
-            raise ValueError(f"Hs: s must be an integer ≥ 0 here, got {self.s!r}.")
+    on: str = eqx.field(static=True, default="interior")
 
     def features(self, u: Callable[[Any], Array], x: Any) -> Float[Array, "m"]:
-        derivative, parts = u, [jnp.ravel(u(x))]
-        for _ in range(self.s):
-            derivative = jax.jacfwd(derivative)
-            parts.append(jnp.ravel(derivative(x)))
-        return jnp.concatenate(parts)
+        return derivatives(u, x, self.s)

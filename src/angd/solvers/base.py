@@ -1,13 +1,19 @@
-"""What a solver is: it turns a sampled system and a centre into a direction, and says whether that went well."""
+"""What a solver is, in three stages: prepare the matrix, fix the damping, find directions.
+
+    solver.prepare(system) ──► prepared.at(λ) ──► inverse.direction(system, c)
+    G or its kernel            (G + λI)⁻¹           d = c + δ,   (G + λI) δ = v − G c
+
+A controller that tries several dampings pays for the first stage once, and a second right-hand side (the natural
+gradient, the step from rest) for none of them.
+"""
 
 import abc
 from typing import Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, PyTree
 
+from angd.jacobian import AbstractJacobian
 from angd.system import AbstractSystem
 
 
@@ -18,35 +24,51 @@ class Solution(eqx.Module):
     ok: Bool[Array, ""]
 
 
+class AbstractInverse(eqx.Module):
+    """(G + λI)⁻¹ for one λ."""
+
+    @abc.abstractmethod
+    def direction(self, system: AbstractSystem, c: PyTree) -> Solution:
+        """d = c + δ; `system` may have another right-hand side than the one prepared, never another G."""
+
+
+class AbstractPrepared(eqx.Module):
+    """G, ready for any damping."""
+
+    @abc.abstractmethod
+    def at(self, damping: Any) -> AbstractInverse:
+        """The inverse with this damping."""
+
+
 class AbstractSolver(eqx.Module):
-    """Finds d = c + δ with (G + λI) δ = v − G c."""
+    """How (G + λI) δ = v − G c is solved; `damping` is λ."""
 
-    @abc.abstractmethod
+    damping: eqx.AbstractVar[Any]
+
+    @property
+    def form(self) -> type[AbstractJacobian] | None:
+        """The Jacobian that the solver needs; None leaves it to the cost model."""
+        return None
+
+    @property
+    def needs_rows(self) -> bool:
+        """Must the right-hand side be known at the samples?"""
+        return False
+
+    def init(self, system: AbstractSystem) -> PyTree:
+        """What the solver carries from step to step: nothing, unless it says otherwise."""
+        return None
+
     def centre(self, c: PyTree, d_prev: PyTree) -> PyTree:
-        """The centre to use, given the default one and the previous direction."""
+        """The centre to use, given the metric's and the previous direction."""
+        return c
 
     @abc.abstractmethod
-    def solve(self, system: AbstractSystem, c: PyTree) -> Solution:
-        """The direction."""
+    def prepare(self, system: AbstractSystem, memory: PyTree, many: bool = False) -> tuple[AbstractPrepared, PyTree]:
+        """Everything that does not depend on the damping; `many` says that many dampings will be asked for."""
 
 
 def check_damping(damping: Any, owner: str) -> None:
     """Refuse a negative or infinite λ in a sentence."""
-    if not (0 <= damping < float("inf")):
+    if eqx.is_array_like(damping) and not (0 <= damping < float("inf")):
         raise ValueError(f"{owner}: damping must be finite and ≥ 0, got {damping}.")
-
-
-def solve_positive(
-    A: Float[Array, "k k"], damping: Any, y: Float[Array, "k"]
-) -> tuple[Float[Array, "k"], Bool[Array, ""]]:
-    """(A + λI)⁻¹ y for a positive semi-definite A, and whether the result is finite.
-
-    Double precision uses Cholesky; single precision uses eigenvalues, with negative ones (rounding) set to zero.
-    """
-    if A.dtype == jnp.float64:
-        factor = jax.scipy.linalg.cho_factor(A + damping * jnp.eye(A.shape[0], dtype=A.dtype), lower=True)
-        x = jax.scipy.linalg.cho_solve(factor, y)
-    else:
-        values, vectors = jnp.linalg.eigh(A)
-        x = vectors @ ((vectors.T @ y) / (jnp.maximum(values, 0) + damping))
-    return x, jnp.all(jnp.isfinite(x))

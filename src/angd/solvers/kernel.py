@@ -1,50 +1,75 @@
-"""The kernel trick: δ = OᵀW^½ (W^½ O Oᵀ W^½ + λI)⁻¹ W^½ (b − O c), cheap when there are fewer rows than parameters."""
+"""The kernel trick: δ = OᵀW^½ (W^½ O Oᵀ W^½ + λI)⁻¹ W^½ (b − O c), cheap when there are fewer rows than parameters.
 
-import equinox as eqx
+Where only v is known the same N × N matrix serves by Woodbury's identity, δ = (r − ÔᵀK⁻¹Ô r)/λ with r = v − G c.
+"""
+
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from angd.flow.tree import combine
-from angd.solvers.base import AbstractSolver, Solution, check_damping, solve_positive
+from angd.flow.schedules import is_concrete
+from angd.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver, Solution, check_damping
+from angd.solvers.positive import Cholesky, Matrix, Shifted, Spectrum, positive
 from angd.system import AbstractSystem, Rows
+from angd.tree import add, all_finite, combine
 
 
 class Kernel(AbstractSolver):
     """The N × N form for systems whose right-hand side is known at the samples."""
 
-    damping: float = eqx.field(default=1e-6)
+    damping: Any = 1e-6
 
     def __check_init__(self):
         check_damping(self.damping, "Kernel")
 
-    def centre(self, c: PyTree, d_prev: PyTree) -> PyTree:
-        return c
+    @property
+    def needs_rows(self) -> bool:
+        return True
 
-    def solve(self, system: AbstractSystem, c: PyTree) -> Solution:
-        if not isinstance(system, Rows):
-            raise ValueError(
-                "Kernel needs the right-hand side at the samples, which this metric does not give: use Normal, "
-                "which takes the N × N route by Woodbury's identity when there are more parameters than rows."
-            )
-        return solve_kernel(system, c, self.damping)
+    def prepare(self, system: AbstractSystem, memory: PyTree, many: bool = False) -> tuple["PreparedKernel", PyTree]:
+        return PreparedKernel.of(system, many), memory
 
 
-def solve_kernel(system: Rows, c: PyTree, damping: float) -> Solution:
-    """The direction, through the kernel."""
-    rest = system.root * system.centre(system.b - system.push(c))
-    y, ok = solve_positive(kernel_with_null(system), damping, rest)
-    return Solution(combine((1.0, c), (1.0, system.pull(unweigh(y, system.root)))), ok)
+class PreparedKernel(AbstractPrepared):
+    """W^½ O Oᵀ W^½; a centred one has its null vector √ω filled, which changes no direction and keeps it regular."""
+
+    kernel: Matrix | Spectrum
+
+    @classmethod
+    def of(cls, system: AbstractSystem, many: bool) -> "PreparedKernel":
+        kernel = system.kernel()
+        if system.centred:
+            unit = system.root / jnp.linalg.norm(system.root)
+            kernel = kernel + unit[:, None] * unit[None, :]
+        return cls(positive(kernel, many))
+
+    def at(self, damping: Any) -> "KernelInverse":
+        return KernelInverse(self.kernel.at(damping), damping)
 
 
-def kernel_with_null(system: AbstractSystem) -> Float[Array, "N N"]:
-    """The kernel; a centred one gets its null vector √ω filled, which changes no direction and keeps it regular."""
-    kernel = system.kernel()
-    if not system.centred:
-        return kernel
-    unit = system.root / jnp.linalg.norm(system.root)
-    return kernel + unit[:, None] * unit[None, :]
+class KernelInverse(AbstractInverse):
+    """Directions from the N × N factor."""
+
+    factor: Cholesky | Shifted
+    damping: Any
+
+    def direction(self, system: AbstractSystem, c: PyTree) -> Solution:
+        delta = self._trick(system, c) if isinstance(system, Rows) else self._woodbury(system, c)
+        return Solution(add(c, delta), all_finite(delta))
+
+    def _trick(self, system: Rows, c: PyTree) -> PyTree:
+        rest = system.root * system.centre(system.b - system.push(c))
+        return system.pull(_unweigh(self.factor.solve(rest), system.root))
+
+    def _woodbury(self, system: AbstractSystem, c: PyTree) -> PyTree:
+        if is_concrete(self.damping) and self.damping == 0:
+            raise ValueError("With more parameters than rows the matrix is singular: give damping > 0.")
+        r = combine((1.0, system.right_side()), (-1.0, system.apply(c)))
+        inside = system.pull(_unweigh(self.factor.solve(system.root * system.push(r)), system.root))
+        return combine((1 / self.damping, r), (-1 / self.damping, inside))
 
 
-def unweigh(y: Float[Array, "N"], root: Float[Array, "N"]) -> Float[Array, "N"]:
+def _unweigh(y: Float[Array, "N"], root: Float[Array, "N"]) -> Float[Array, "N"]:
     """y/√ω, zero where a sample has no weight: `pull` multiplies by ω."""
     return jnp.where(root > 0, y / jnp.where(root > 0, root, 1.0), 0.0)

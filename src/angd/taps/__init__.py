@@ -7,7 +7,8 @@ output; then, exactly, whatever the framework and however often W is used,
     ∂f/∂W = Σ_t a_t ⊗ g_t        (t runs over electrons, pixels, derivative channels of a residual, ...).
 
 `views` follows a leaf through transposes and reshapes, `contractions` brings each use to one normal form, `walk` reads
-the jaxpr, `factors` assembles (a, g) per leaf, and `report` tells the user what had to be done without factors.
+the jaxpr, `biases` finds the leaves added to a contraction, `factors` assembles (a, g) per leaf, and `report` tells the
+user what had to be done without factors.
 """
 
 from angd.taps.factors import Group, Leaf, Taps, taps

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Shaped
 
 from angd.taps.views import Arrangement, View, by_stride
 
@@ -23,7 +23,7 @@ class Contraction(NamedTuple):
 
     arrangement: Arrangement
     a: Float[Array, "B T in"]
-    fold: Callable[[Float[Array, "..."]], Float[Array, "B T out"]]
+    fold: Callable[[Shaped[Array, "..."]], Shaped[Array, "B T out"]]
 
 
 def _sizes(shape: Sequence[int], *groups: Sequence[int]) -> tuple[int, ...]:
@@ -92,7 +92,7 @@ def _patches(x: Array, window: Sequence[int], params: dict[str, Any]) -> Array:
     return lax.conv_general_dilated_patches(x, window, **{name: params[name] for name in names})
 
 
-def _split(x: Float[Array, "T channels"], groups: int) -> Float[Array, "B T part"]:
+def _split(x: Shaped[Array, "T channels"], groups: int) -> Shaped[Array, "B T part"]:
     return lax.transpose(x.reshape(x.shape[0], groups, -1), (1, 0, 2))
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from angd.taps.biases import Bias, biases
 from angd.taps.report import report
-from angd.taps.views import Arrangement, View, index
+from angd.taps.views import Arrangement, View, disjoint, transposed
 from angd.taps.walk import Walk
 
 
@@ -23,12 +23,14 @@ class Group(eqx.Module):
     """Uses of one leaf that share an arrangement: ∂f_c/∂leaf = arrangementᵀ(Σ_t a[c, b, t, i] g[c, b, t, o]).
 
     **Attributes:** `arrangement` maps the leaf to (B, in, out). `a` has no axis of output components (c = 1) unless
-    the function uses the transpose of the leaf as well. Under `vmap` both arrays have leading sample axes.
+    the function uses the transpose of the leaf as well. Under `vmap` both arrays have leading sample axes. `biases`
+    are the leaves that are added to the outputs of some t and used nowhere else.
     """
 
     arrangement: Arrangement = eqx.field(static=True)
     a: Float[Array, "*n c B T in"]
     g: Float[Array, "*n m B T out"]
+    biases: tuple[Bias, ...] = eqx.field(static=True, default=())
 
 
 class Leaf(eqx.Module):
@@ -66,6 +68,7 @@ class _Members:
 
     arrangement: Arrangement
     taps: list[tuple[int, bool]]
+    biases: tuple[Bias, ...] = ()
 
 
 def taps(f: Callable[..., Any], params: PyTree, x: PyTree) -> Taps:
@@ -82,7 +85,7 @@ def taps(f: Callable[..., Any], params: PyTree, x: PyTree) -> Taps:
         step = Walk(perturbations)
         views = [_enter(i, leaf, probes) for i, leaf in enumerate(leaves)]
         (output,) = step.run(closed.jaxpr, closed.consts, [*views, *jax.tree.leaves(x)])
-        return step, step.probe(output, "the output itself")
+        return step, step.finish(output)
 
     plan = _look(walk, f, names, leaves)
     value, a, g, probed = _differentiate(walk, plan, leaves)
@@ -106,19 +109,19 @@ def _look(walk: Callable[..., Any], f: Callable[..., Any], names: list[str], lea
     plan = _Plan(jax.eval_shape(look), sorted(seen[0].probed))
     for number, (leaf, contraction) in enumerate(seen[0].taps):
         _join(plan.groups.setdefault(leaf, []), contraction.arrangement, number)
+    for members in (each for groups in plan.groups.values() for each in groups):
+        members.biases = biases(seen[0], members.taps)
     report(f, seen[0].probed, names, [leaf.ndim for leaf in leaves])
     return plan
 
 
 def _join(groups: list[_Members], arrangement: Arrangement, number: int) -> None:
     """Put a tap into the group that holds the same matrix, or its transpose; else open a group."""
-    entries = index(arrangement)
     for group in groups:
-        mine = index(group.arrangement)
-        for transposed in (False, True):
-            if np.array_equal(mine, entries.swapaxes(1, 2) if transposed else entries):
-                group.taps.append((number, transposed))
-                return
+        turned = transposed(group.arrangement, arrangement)
+        if turned is not None:
+            group.taps.append((number, turned))
+            return
     groups.append(_Members(arrangement, [(number, False)]))
 
 
@@ -144,14 +147,15 @@ def _leaf(name: str, leaf: Array, number: int, plan: _Plan, a: list[Array], g: l
     groups = [_group(each, a, g, leaf.dtype) for each in members]
     if number in probed:
         groups.append(_probe_group(leaf, probed[number]))
-    separate = _separate([group.arrangement for group in groups])
+    separate = disjoint([group.arrangement for group in groups])
     return Leaf(name, leaf.shape, separate, tuple(groups))
 
 
 def _group(members: _Members, a: list[Array], g: list[Array], dtype: Any) -> Group:
     """Stack the uses along t; a transposed use exchanges the roles of activation and cotangent."""
-    pairs = [(g[i], a[i][None]) if transposed else (a[i][None], g[i]) for i, transposed in members.taps]
-    return Group(members.arrangement, *(_stack(side, dtype) for side in zip(*pairs, strict=True)))
+    pairs = [(g[i], a[i][None]) if turned else (a[i][None], g[i]) for i, turned in members.taps]
+    activations, cotangents = (_stack(side, dtype) for side in zip(*pairs, strict=True))
+    return Group(members.arrangement, activations, cotangents, members.biases)
 
 
 def _stack(arrays: tuple[Array, ...], dtype: Any) -> Array:
@@ -164,8 +168,3 @@ def _probe_group(leaf: Array, gradient: Float[Array, "m ..."]) -> Group:
     """A gradient without factors: a = 1, and the whole leaf as one row."""
     flat = Arrangement(leaf.shape).then(jax.lax.reshape, (1, 1, leaf.size))
     return Group(flat, jnp.ones((1, 1, 1, 1), leaf.dtype), gradient.reshape(-1, 1, 1, leaf.size).astype(leaf.dtype))
-
-
-def _separate(arrangements: list[Arrangement]) -> bool:
-    entries = np.concatenate([index(each).ravel() for each in arrangements]) if arrangements else np.zeros(0, int)
-    return len(np.unique(entries)) == len(entries)

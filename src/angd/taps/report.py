@@ -9,10 +9,10 @@ from angd.taps.walk import LINEAR
 _told: set[tuple[Any, str]] = set()
 
 
-def report(f: Callable[..., Any], probed: dict[int, set[str]], names: list[str], ndims: list[int]) -> None:
+def report(f: Callable[..., Any], probed: dict[int, list[str]], names: list[str], ndims: list[int]) -> None:
     """Warn once per function and leaf: vectors and scalars have no factors to lose, sums and products are known."""
     for leaf, primitives in sorted(probed.items()):
-        foreign = sorted(primitives.difference(LINEAR))
+        foreign = sorted(set(primitives).difference(LINEAR))
         if foreign and ndims[leaf] > 1:
             _tell(getattr(f, "func", f), names[leaf], " and ".join(f"`{primitive}`" for primitive in foreign))
 

@@ -5,7 +5,7 @@ hashable linear map from the leaf's shape to the view's shape, with its transpos
 entry of the leaf sits where; two uses of a leaf can be paired exactly when these integers agree.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -46,6 +46,20 @@ def index(arrangement: Arrangement) -> np.ndarray:
     with jax.ensure_compile_time_eval():
         entries = jnp.arange(int(np.prod(arrangement.source)), dtype=jnp.int32).reshape(arrangement.source)
         return np.asarray(arrangement(entries))
+
+
+def transposed(one: Arrangement, other: Arrangement) -> bool | None:
+    """Does `other` hold the transpose of the matrices (B, in, out) of `one`? None if they hold different ones."""
+    mine, entries = index(one), index(other)
+    if np.array_equal(mine, entries):
+        return False
+    return True if np.array_equal(mine, entries.swapaxes(1, 2)) else None
+
+
+def disjoint(arrangements: Sequence[Arrangement]) -> bool:
+    """Does no entry of the leaf occur twice?"""
+    entries = np.concatenate([index(each).ravel() for each in arrangements]) if arrangements else np.zeros(0, int)
+    return len(np.unique(entries)) == len(entries)
 
 
 def by_stride(arrangement: Arrangement, axes: tuple[int, ...]) -> tuple[int, ...]:

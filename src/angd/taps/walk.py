@@ -4,12 +4,12 @@ Parameters enter as `View`s, everything else as arrays. A view that only moves s
 activation is a *tap*; any other use reads the view's `probe`, which plain reverse mode differentiates: always exact,
 only without factors. Calls are entered, whatever their primitive is named, unless they carry their own derivative rule.
 Equations that repeat an earlier one are not evaluated again, so a network that a residual evaluates five times is
-tapped once.
+tapped once. Beside each tap the walk notes who reads its output, which tells biases from other additions.
 """
 
 from collections.abc import Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
@@ -18,6 +18,14 @@ from angd.taps.views import MOVES, View, rescale
 
 LOOPS = ("scan", "while", "cond")
 LINEAR = ("add", "add_any", "sub", "mul", "div")
+TURNS = ("transpose", "reshape", "squeeze")
+
+
+class Reader(NamedTuple):
+    """Who reads the output of a tap, after which turns: a parameter added to it, or anything else (None)."""
+
+    added: View | None
+    turns: tuple[JaxprEqn, ...]
 
 
 class Walk:
@@ -27,7 +35,9 @@ class Walk:
         self.perturbations = perturbations
         self.taps: list[tuple[int, Contraction]] = []
         self.outputs: list[Any] = []
-        self.probed: dict[int, set[str]] = {}
+        self.readers: list[list[Reader]] = []
+        self.probed: dict[int, list[str]] = {}
+        self._tapped: dict[int, tuple[Any, int, tuple[JaxprEqn, ...]]] = {}
         self._known: dict[Any, tuple[list[Any], list[Any]]] = {}
 
     def run(self, jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
@@ -42,8 +52,13 @@ class Walk:
         """An array in place of a view, for a use without factors."""
         if not isinstance(value, View):
             return value
-        self.probed.setdefault(value.leaf, set()).add(primitive)
+        self.probed.setdefault(value.leaf, []).append(primitive)
         return value.probe
+
+    def finish(self, value: Any) -> Any:
+        """The output of the function, which reads a tap like any equation does."""
+        self._read([value])
+        return self.probe(value, "the output itself")
 
     def _once(self, equation: JaxprEqn, inputs: list[Any]) -> list[Any]:
         """Evaluate an equation unless the same one on the same values is known."""
@@ -60,21 +75,36 @@ class Walk:
             return self.run(inner.jaxpr, inner.consts, inputs)
         views = [v for v in inputs if isinstance(v, View)]
         if not views:
-            return _bind(equation, inputs)
+            return self._pass(equation, inputs)
+        self._read(inputs, views[0] if equation.primitive.name == "add" else None)
         moved = _move(equation, inputs)
         return [moved] if moved is not None else self._use(equation, inputs, views)
+
+    def _pass(self, equation: JaxprEqn, inputs: list[Any]) -> list[Any]:
+        """An equation without parameters: it turns the output of a tap, or reads it."""
+        outputs = bind(equation, inputs)
+        if equation.primitive.name in TURNS and id(inputs[0]) in self._tapped:
+            _, tap, turns = self._tapped[id(inputs[0])]
+            self._tapped[id(outputs[0])] = (outputs[0], tap, (*turns, equation))
+        else:
+            self._read(inputs)
+        return outputs
+
+    def _read(self, inputs: list[Any], added: View | None = None) -> None:
+        for _, tap, turns in (self._tapped[id(value)] for value in inputs if id(value) in self._tapped):
+            self.readers[tap].append(Reader(added, turns))
 
     def _use(self, equation: JaxprEqn, inputs: list[Any], views: list[View]) -> list[Any]:
         """A parameter meets the rest of the function: tap it, or probe it."""
         name = equation.primitive.name
         if name == "stop_gradient":
-            return _bind(equation, [views[0].value])
+            return bind(equation, [views[0].value])
         rule = CONTRACTIONS.get(name)
         contraction = rule(inputs, equation.params) if rule and len(views) == 1 else None
         if contraction is None:
             use = name if len(views) == 1 else f"{name} of two parameters"
-            return _bind(equation, [self.probe(v, use) for v in inputs])
-        (output,) = _bind(equation, [v.value if isinstance(v, View) else v for v in inputs])
+            return bind(equation, [self.probe(v, use) for v in inputs])
+        (output,) = bind(equation, [v.value if isinstance(v, View) else v for v in inputs])
         return [self._tap(views[0].leaf, contraction, output)]
 
     def _tap(self, leaf: int, contraction: Contraction, output: Any) -> Any:
@@ -82,6 +112,8 @@ class Walk:
         self.taps.append((leaf, contraction))
         if self.perturbations is not None:
             output = output + self.perturbations[len(self.outputs)]
+        self._tapped[id(output)] = (output, len(self.outputs), ())
+        self.readers.append([])
         self.outputs.append(output)
         return output
 
@@ -97,7 +129,7 @@ def _move(equation: JaxprEqn, inputs: list[Any]) -> View | None:
     return rescale(name, inputs)
 
 
-def _bind(equation: JaxprEqn, inputs: list[Any]) -> list[Any]:
+def bind(equation: JaxprEqn, inputs: list[Any]) -> list[Any]:
     """Evaluate an equation as it stands."""
     params = equation.primitive.get_bind_params(equation.params)
     functions, params = params if isinstance(params, tuple) else ((), params)

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from angd.flow.tree import combine
+from angd.tree import combine
 
 Point = Any
 Tangent = Any

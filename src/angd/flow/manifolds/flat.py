@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from angd.flow.manifolds.base import AbstractGeodesicManifold, Cotangent, Point, Scalar, Tangent
-from angd.flow.tree import combine, zeros_like
+from angd.tree import combine, zeros_like
 
 
 class AbstractFlatManifold(AbstractGeodesicManifold):

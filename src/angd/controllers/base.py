@@ -1,0 +1,166 @@
+"""What may happen to a step between its direction and the parameters.
+
+A controller receives a `Trial` (the direction as solved) and may change it with the help of a `Proposal`, which finds
+directions for other dampings or from rest and compares losses. Controllers are chained: each sees what the one before
+it left.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+
+from angd.solvers.base import AbstractPrepared, Solution
+from angd.system import AbstractSystem
+from angd.tree import combine, dot, scale, zeros_like
+
+
+class Trial(eqx.Module):
+    """A step as it stands: θ would move by `scale` h d.
+
+    **Attributes:** `ok`: the direction is finite; `damping`: λ it was solved with; `restarted`: it is a step from rest;
+    `accepted`: it will be taken; `ratio`: actual over predicted decrease of the loss, NaN where nobody asked.
+    """
+
+    d: PyTree
+    ok: Bool[Array, ""]
+    damping: Float[Array, ""]
+    scale: Float[Array, ""]
+    restarted: Bool[Array, ""]
+    accepted: Bool[Array, ""]
+    ratio: Float[Array, ""]
+
+    @classmethod
+    def of(cls, solution: Solution, damping: Float[Array, ""], restarted: bool = False) -> "Trial":
+        one = jnp.ones((), damping.dtype)
+        yes = jnp.ones((), bool)
+        return cls(solution.d, solution.ok, damping, one, jnp.full((), restarted), yes, jnp.nan * one)
+
+
+class Proposal(eqx.Module):
+    """What a controller may ask about the present step."""
+
+    params: PyTree
+    h: Float[Array, ""]
+    system: AbstractSystem
+    at_rest: AbstractSystem
+    descent: AbstractSystem
+    centre: PyTree
+    gradient: PyTree
+    prepared: AbstractPrepared
+    evaluate: Callable[[PyTree], Float[Array, ""]]
+    gauss_newton: bool = eqx.field(static=True)
+
+    def direction(self, damping: Float[Array, ""]) -> Trial:
+        """The direction with momentum."""
+        return Trial.of(self.prepared.at(damping).direction(self.system, self.centre), damping)
+
+    def from_rest(self, damping: Float[Array, ""]) -> Trial:
+        """The direction of the force alone."""
+        nothing = zeros_like(self.centre)
+        return Trial.of(self.prepared.at(damping).direction(self.at_rest, nothing), damping, restarted=True)
+
+    def downhill(self, damping: Float[Array, ""]) -> Trial:
+        """−hγ (G + λI)⁻¹ ∂_θ L: the natural gradient of the metric in which the model is projected; it descends."""
+        nothing = zeros_like(self.centre)
+        return Trial.of(self.prepared.at(damping).direction(self.descent, nothing), damping, restarted=True)
+
+    def slope(self, d: PyTree) -> Float[Array, ""]:
+        """⟨∂_θ L, d⟩: negative where d descends."""
+        return dot(self.gradient, d)
+
+    def step(self, trial: Trial) -> PyTree:
+        """What θ would move by."""
+        return scale(trial.scale * self.h, trial.d)
+
+    def loss(self, step: PyTree) -> Float[Array, ""]:
+        """L after a step."""
+        return self.evaluate(combine((1.0, self.params), (1.0, step)))
+
+    def predicted(self, step: PyTree) -> Float[Array, ""]:
+        """The decrease that the model of the loss promises: quadratic where G is its curvature, linear elsewhere."""
+        linear = -dot(self.gradient, step)
+        if not self.gauss_newton:
+            return linear
+        pushed = self.system.push(step)
+        return linear - jnp.vdot(self.system.omega, pushed**2) / 2
+
+    def gain(self, step: PyTree, before: Float[Array, ""]) -> Float[Array, ""]:
+        """Actual over predicted decrease; −∞ where the loss is not finite or no decrease was predicted."""
+        predicted = self.predicted(step)
+        ratio = (before - self.loss(step)) / jnp.where(predicted > 0, predicted, 1.0)
+        return jnp.where(jnp.isfinite(ratio) & (predicted > 0), ratio, -jnp.inf)
+
+
+class AbstractController(eqx.Module):
+    """Decides about a step."""
+
+    @property
+    def many(self) -> bool:
+        """Will it ask for many dampings in one step?"""
+        return False
+
+    @property
+    def compares_losses(self) -> bool:
+        """Will it ask for the loss at other parameters?"""
+        return False
+
+    def init(self, damping: Float[Array, ""]) -> PyTree:
+        """What the controller carries from step to step; `damping` is the solver's."""
+        return None
+
+    def damping(self, memory: PyTree, damping: Float[Array, ""]) -> Float[Array, ""]:
+        """λ to solve this step with."""
+        return damping
+
+    @abc.abstractmethod
+    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+        """The trial after this controller, and what it carries on."""
+
+
+class Constant(AbstractController):
+    """Take every finite step as it is."""
+
+    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+        return trial, memory
+
+
+class Chain(AbstractController):
+    """One controller after the other."""
+
+    controllers: tuple[AbstractController, ...]
+
+    @property
+    def many(self) -> bool:
+        return any(controller.many for controller in self.controllers)
+
+    @property
+    def compares_losses(self) -> bool:
+        return any(controller.compares_losses for controller in self.controllers)
+
+    def init(self, damping: Float[Array, ""]) -> PyTree:
+        return tuple(controller.init(damping) for controller in self.controllers)
+
+    def damping(self, memory: PyTree, damping: Float[Array, ""]) -> Float[Array, ""]:
+        for controller, own in zip(self.controllers, memory, strict=True):
+            damping = controller.damping(own, damping)
+        return damping
+
+    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+        after = []
+        for controller, own in zip(self.controllers, memory, strict=True):
+            trial, own = controller.adjust(proposal, trial, own)
+            after.append(own)
+        return trial, tuple(after)
+
+
+def chain(controllers: Any) -> AbstractController:
+    """Chain controllers in order: `chain([Restart(), StepNorm(1e-3)])`."""
+    controllers = tuple(controllers)
+    strangers = [c for c in controllers if not isinstance(c, AbstractController)]
+    if strangers or not controllers:
+        raise ValueError(f"chain takes a list of controllers, got {strangers or 'an empty one'}.")
+    return Chain(controllers)

@@ -1,0 +1,28 @@
+"""Pointwise functions over samples."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+
+def over(f: Callable[..., Any], params: PyTree, xs: PyTree) -> Float[Array, "n *m"]:
+    """f(θ, x_i) at every sample."""
+    return jax.vmap(f, (None, 0))(params, xs)
+
+
+def pull(f: Callable[..., Any], params: PyTree, xs: PyTree, y: Float[Array, "n *m"]) -> PyTree:
+    """Σ_i (∂_θ f(θ, x_i))ᵀ y_i, by one reverse pass."""
+    value, back = jax.vjp(lambda p: over(f, p, xs), params)
+    return back(y.astype(value.dtype))[0]
+
+
+def derivatives(u: Callable[[Any], Array], x: Any, s: int) -> Float[Array, "m"]:
+    """u and all its ordered derivatives up to order s at one point: mixed ones count with multiplicity."""
+    derivative, parts = u, [jnp.ravel(u(x))]
+    for _ in range(s):
+        derivative = jax.jacfwd(derivative)
+        parts.append(jnp.ravel(derivative(x)))
+    return jnp.concatenate(parts)
