@@ -9,12 +9,15 @@ from jaxtyping import Array, Float, PyTree
 
 
 class Samples(eqx.Module):
-    """Points `x` (a pytree whose leaves share a leading axis of length n) with weights `omega`."""
+    """Points `x` (a pytree whose leaves share a leading axis of length n) with weights `omega`, 1/n unless given.
+
+    `weight` multiplies them all: the weight of a term of the loss belongs here, not into its residual.
+    """
 
     x: PyTree
     omega: Float[Array, "n"]
 
-    def __init__(self, x: Any, omega: Any = None):
+    def __init__(self, x: Any, omega: Any = None, weight: float = 1.0):
         lengths = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(x)}
         if len(lengths) != 1 or lengths in ({()}, {(0,)}):
             raise ValueError(
@@ -22,7 +25,7 @@ class Samples(eqx.Module):
             )
         ((n,),) = lengths
         self.x = x
-        self.omega = jnp.full(n, 1 / n) if omega is None else jnp.asarray(omega)
+        self.omega = jnp.full(n, weight / n) if omega is None else weight * jnp.asarray(omega)
         if self.omega.shape != (n,):
             raise ValueError(f"There are {n} points but weights of shape {self.omega.shape}.")
 

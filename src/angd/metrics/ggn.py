@@ -93,7 +93,7 @@ def at_point(problem: Any, params: PyTree, x: Any) -> _Point:
     inverse_root = jnp.where(values > floor, 1 / jnp.sqrt(safe), 0.0)
 
     C_inverse = inverse_root[:, None] * vectors.T
-    return _Point(cost(z), jax.grad(cost)(z), H, vectors * root, C_inverse, C_inverse.T @ C_inverse)
+    return _Point(cost(z), jax.grad(cost)(z), H, vectors * root[None, :], C_inverse, C_inverse.T @ C_inverse)
 
 
 def turning(problem: Any, params: PyTree, x: Any, z_dot: Float[Array, "m"]) -> Float[Array, "m m"]:

@@ -9,16 +9,14 @@ so that [W; b] has factors with activations [a_t; 1], and [a_t; 0] for the other
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend.core import JaxprEqn
 
 from angd.taps.contractions import Contraction
 from angd.taps.views import Arrangement, index
-from angd.taps.walk import Reader, Walk, bind
+from angd.taps.walk import Reader, Walk
 
 
 @dataclass(frozen=True)
@@ -60,21 +58,19 @@ def _place(contraction: Contraction, shape: tuple[int, ...], readers: list[Reade
     entries = _entries(index(view.arrangement), shape, readers[0].turns)
     if entries is None:
         return None
-    with jax.ensure_compile_time_eval():
-        folded = np.asarray(contraction.fold(jnp.asarray(entries)))
+    folded = contraction.fold(entries)
     batch, _, outs = folded.shape
     source = view.arrangement.source
     plain = batch * outs == math.prod(source) and np.all(folded == np.arange(batch * outs).reshape(batch, 1, outs))
     return (view.leaf, Arrangement(source).then(lax.reshape, (batch, 1, outs))) if plain else None
 
 
-def _entries(added: np.ndarray, shape: tuple[int, ...], turns: tuple[Any, ...]) -> np.ndarray | None:
+def _entries(added: np.ndarray, shape: tuple[int, ...], turns: tuple[JaxprEqn, ...]) -> np.ndarray | None:
     """Which entry of the leaf meets which entry of the output, whose `turns` it is added to."""
-    with jax.ensure_compile_time_eval():
-        places = jnp.arange(math.prod(shape)).reshape(shape)
-        for equation in turns:
-            (places,) = bind(equation, [places])
-        places = np.asarray(places)
+    places = np.arange(math.prod(shape)).reshape(shape)
+    for turn in turns:
+        axes = turn.params.get("permutation")
+        places = places.reshape(turn.outvars[0].aval.shape) if axes is None else places.transpose(axes)
     if np.broadcast_shapes(added.shape, places.shape) != places.shape:
         return None
     entries = np.empty(places.size, int)

@@ -12,10 +12,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Shaped
 
 from angd.taps.views import Arrangement, View, by_stride
+
+
+AnyArray = Any  # of JAX or NumPy: numbers of entries are folded like cotangents
 
 
 class Contraction(NamedTuple):
@@ -23,16 +27,16 @@ class Contraction(NamedTuple):
 
     arrangement: Arrangement
     a: Float[Array, "B T in"]
-    fold: Callable[[Shaped[Array, "..."]], Shaped[Array, "B T out"]]
+    fold: Callable[[AnyArray], AnyArray]
 
 
 def _sizes(shape: Sequence[int], *groups: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.prod(shape[axis] for axis in axes) for axes in groups)
 
 
-def _gather(array: Array, *groups: Sequence[int]) -> Array:
+def _gather(array: AnyArray, *groups: Sequence[int]) -> AnyArray:
     """Collect axes into groups: one output axis per group."""
-    return lax.transpose(array, sum(map(tuple, groups), ())).reshape(_sizes(array.shape, *groups))
+    return array.transpose(sum(map(tuple, groups), ())).reshape(_sizes(array.shape, *groups))
 
 
 def _arrange(view: View, *groups: Sequence[int]) -> Arrangement:
@@ -52,7 +56,7 @@ def _together(order: Sequence[int], axes: Sequence[int], partners: Sequence[int]
 def dot_general(inputs: list[Any], params: dict[str, Any]) -> Contraction:
     """Normal form of a contraction of a view (on either side) with an activation."""
     side = 0 if isinstance(inputs[0], View) else 1
-    view, x = inputs[side], inputs[1 - side]
+    view, x = inputs[side], jnp.asarray(inputs[1 - side])
     contract, batch = params["dimension_numbers"]
     rank = len(batch[0])
     free, rows = _rest(view.value.ndim, contract[side], batch[side]), _rest(x.ndim, contract[1 - side], batch[1 - side])
@@ -92,8 +96,8 @@ def _patches(x: Array, window: Sequence[int], params: dict[str, Any]) -> Array:
     return lax.conv_general_dilated_patches(x, window, **{name: params[name] for name in names})
 
 
-def _split(x: Shaped[Array, "T channels"], groups: int) -> Shaped[Array, "B T part"]:
-    return lax.transpose(x.reshape(x.shape[0], groups, -1), (1, 0, 2))
+def _split(x: Shaped[AnyArray, "T channels"], groups: int) -> Shaped[AnyArray, "B T part"]:
+    return x.reshape(x.shape[0], groups, -1).transpose((1, 0, 2))
 
 
 CONTRACTIONS: dict[str, Callable[[list[Any], dict[str, Any]], Contraction | None]] = {

@@ -82,7 +82,7 @@ class Walk:
 
     def _pass(self, equation: JaxprEqn, inputs: list[Any]) -> list[Any]:
         """An equation without parameters: it turns the output of a tap, or reads it."""
-        outputs = bind(equation, inputs)
+        outputs = _bind(equation, inputs)
         if equation.primitive.name in TURNS and id(inputs[0]) in self._tapped:
             _, tap, turns = self._tapped[id(inputs[0])]
             self._tapped[id(outputs[0])] = (outputs[0], tap, (*turns, equation))
@@ -98,13 +98,13 @@ class Walk:
         """A parameter meets the rest of the function: tap it, or probe it."""
         name = equation.primitive.name
         if name == "stop_gradient":
-            return bind(equation, [views[0].value])
+            return _bind(equation, [views[0].value])
         rule = CONTRACTIONS.get(name)
         contraction = rule(inputs, equation.params) if rule and len(views) == 1 else None
         if contraction is None:
             use = name if len(views) == 1 else f"{name} of two parameters"
-            return bind(equation, [self.probe(v, use) for v in inputs])
-        (output,) = bind(equation, [v.value if isinstance(v, View) else v for v in inputs])
+            return _bind(equation, [self.probe(v, use) for v in inputs])
+        (output,) = _bind(equation, [v.value if isinstance(v, View) else v for v in inputs])
         return [self._tap(views[0].leaf, contraction, output)]
 
     def _tap(self, leaf: int, contraction: Contraction, output: Any) -> Any:
@@ -129,7 +129,7 @@ def _move(equation: JaxprEqn, inputs: list[Any]) -> View | None:
     return rescale(name, inputs)
 
 
-def bind(equation: JaxprEqn, inputs: list[Any]) -> list[Any]:
+def _bind(equation: JaxprEqn, inputs: list[Any]) -> list[Any]:
     """Evaluate an equation as it stands."""
     params = equation.primitive.get_bind_params(equation.params)
     functions, params = params if isinstance(params, tuple) else ((), params)
