@@ -12,6 +12,7 @@ PAGES = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.m
 NAMED_TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+ENTRY = re.compile(r"^::: (\S+)$", re.MULTILINE)
 
 
 def name_of(page):
@@ -51,6 +52,15 @@ def test_every_test_that_a_page_names_exists(page):
 def test_every_example_runs(page, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(compile(code, str(page), "exec"), {"__name__": "example"})
+
+
+def test_every_public_name_is_in_the_api_reference():
+    stub = ast.parse((ROOT / "src" / "angd" / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    public = {".".join(filter(None, ["angd", node.module, name.name])) for node in imports for name in node.names}
+    listed = ENTRY.findall((ROOT / "docs" / "api.md").read_text(encoding="utf-8"))
+    assert sorted(public.difference(listed)) == []
+    assert len(listed) == len(set(listed))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -235,6 +235,21 @@ def test_repeated_evaluations_of_a_network_are_tapped_once(f, uses):
     assert all(leaf.groups[0].a.shape[2] <= uses for leaf in matrices)
 
 
+@pytest.mark.parametrize("wrap", [lambda u: u, jax.jit], ids=["plain", "compiled"])
+def test_derivative_channels_that_nothing_uses_are_not_tapped(wrap):
+    """u and u_xx pass the last layer, u_x does not leave it."""
+
+    def along(f):
+        return lambda z: jax.jvp(f, (z,), (jnp.eye(2)[0],))[1]
+
+    def f(params, x):
+        u = wrap(partial(scalar_mlp, params))
+        return u(x) + along(along(u))(x)
+
+    leaves = taps(f, layers(2, 6, 5, 1), normal(9, 2)).leaves
+    assert [leaf.groups[0].a.shape[2] for leaf in leaves if len(leaf.shape) == 2] == [2, 3, 2]
+
+
 def test_a_matrix_and_its_transpose_share_one_group_of_factors():
     (leaf,) = taps(lambda w, x: w.T @ jnp.tanh(w @ x), normal(0, 5, 3), normal(1, 3)).leaves
     assert [(group.a.shape, group.g.shape) for group in leaf.groups] == [((3, 1, 2, 3), (3, 1, 2, 5))]
@@ -293,3 +308,64 @@ def test_taps_work_under_vmap_and_jit_and_give_the_value():
     batch = jax.jit(jax.vmap(partial(taps, burgers_by_grad), (None, 0)))(params, xs)
     assert np.allclose(batch.value, jax.vmap(burgers_by_grad, (None, 0))(params, xs), rtol=1e-12)
     assert {group.g.shape[0] for leaf in batch.leaves for group in leaf.groups} == {7}
+
+
+def biases(f, params, x):
+    """For each bias found: its leaf, the sum of the cotangents it is added to, and its gradient by reverse mode."""
+    leaves = jax.jit(lambda params, x: taps(f, params, x).leaves)(params, x)
+    gradients = jax.tree.leaves(jax.jit(jax.jacrev(lambda params: f(params, x)))(params))
+    for group in (group for leaf in leaves for group in leaf.groups):
+        for bias in group.biases:
+            added = jnp.einsum("t,mbto->mbo", jnp.asarray(bias.follows(group.g.shape[2])), group.g)
+            yield leaves[bias.leaf].name, added.ravel(), gradients[bias.leaf].ravel()
+
+
+BIASES = {"mlp": 3, "depthwise convolution": 1, "Burgers by grad": 3, "vector of residuals": 3, "equinox": 2}
+BIASES |= {"log determinant": 2, "flax linen": 2, "flax nnx": 2, "views": 0, "attention": 0}
+
+
+@pytest.mark.parametrize("name", BIASES)
+def test_the_gradient_of_a_bias_is_the_sum_of_the_cotangents_it_is_added_to(name):
+    found = list(biases(*MODELS[name]))
+    assert len({leaf for leaf, _, _ in found}) == len(found) == BIASES[name]
+    assert all(np.allclose(added, gradient, rtol=1e-12, atol=1e-12) for _, added, gradient in found)
+
+
+def dead(p, x):
+    z = x @ p["w"]
+    _ = z + p["b"]
+    return z
+
+
+def twice_read(p, x):
+    z = x @ p["w"]
+    return jnp.tanh(z + p["b"]) * z
+
+
+def rescaled(p, x):
+    """The output of one layer is the scale of the next."""
+    z = x @ p["w"][:, 0]
+    return jnp.tanh(z + p["b"][0]) + (z * p["w"])[0]
+
+
+@pytest.mark.parametrize(
+    ("f", "count"),
+    [
+        (lambda p, x: jnp.tanh(x @ p["w"] + p["b"]), 1),
+        (lambda p, x: jnp.tanh(jax.vmap(lambda y: p["w"].T @ y + p["b"])(jnp.stack([x, x**2]))), 1),
+        (lambda p, x: jnp.tanh((x @ p["w"]).reshape(3, 1).T[0] + p["b"]), 1),
+        (lambda p, x: x @ p["w"] - p["b"], 0),
+        (lambda p, x: x @ p["w"] + (-p["b"]), 0),
+        (lambda p, x: x @ p["w"] + p["b"][::-1], 0),
+        (lambda p, x: x @ p["w"] + p["b"][:1], 0),
+        (lambda p, x: jnp.tanh(x @ p["w"]) + p["b"], 0),
+        (lambda p, x: (x @ p["w"] + p["b"]) * p["b"], 0),
+        (dead, 0),
+        (twice_read, 0),
+        (rescaled, 0),
+    ],
+)
+def test_a_bias_is_a_leaf_added_to_a_contraction_and_used_nowhere_else(f, count):
+    found = list(biases(f, {"b": normal(0, 3), "w": normal(1, 3, 3)}, normal(2, 3)))
+    assert [leaf for leaf, _, _ in found] == ["['b']"] * count
+    assert all(np.allclose(added, gradient, rtol=1e-12) for _, added, gradient in found)

@@ -1,3 +1,5 @@
+from . import parallel as parallel
+from . import presets as presets
 from .controllers.base import AbstractController as AbstractController
 from .controllers.base import Constant as Constant
 from .controllers.base import Proposal as Proposal
@@ -46,6 +48,8 @@ from .metrics.variation import Hs as Hs
 from .metrics.variation import L2Pointwise as L2Pointwise
 from .metrics.wasserstein import ParametricWasserstein as ParametricWasserstein
 from .metrics.wasserstein import Wasserstein as Wasserstein
+from .parallel import replicate as replicate
+from .parallel import split as split
 from .results import RESULTS as RESULTS
 from .samples import Samples as Samples
 from .solvers.base import AbstractInverse as AbstractInverse

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from angd.flow.schedules import is_concrete
+
 
 class Samples(eqx.Module):
     """Points `x` (a pytree whose leaves share a leading axis of length n) with weights `omega`, 1/n unless given.
@@ -28,6 +30,10 @@ class Samples(eqx.Module):
         self.omega = jnp.full(n, weight / n) if omega is None else weight * jnp.asarray(omega)
         if self.omega.shape != (n,):
             raise ValueError(f"There are {n} points but weights of shape {self.omega.shape}.")
+
+    def __check_init__(self):
+        if is_concrete(self.omega) and not bool(jnp.all(self.omega >= 0)):
+            raise ValueError("The weights must be ≥ 0, and numbers.")
 
     def mean(self, u: Float[Array, "n ..."]) -> Float[Array, "..."]:
         """Σ ωᵢ u(xᵢ)."""

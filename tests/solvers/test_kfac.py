@@ -103,9 +103,9 @@ def factors_by_hand(params, xs, omega, act=jnp.tanh):
 def kronecker_by_hand(a, g, weight):
     """A and S from a (n, R, in) and g (n, m, R, out), sample by sample."""
     n, R = a.shape[:2]
-    A = sum(weight[i] * np.outer(a[i, t], a[i, t]) / R for i in range(n) for t in range(R)) / np.sum(weight)
-    S = sum(weight[i] * np.outer(g_t, g_t) for i in range(n) for g_c in g[i] for g_t in g_c)
-    return A, S
+    A = [weight[i] * np.outer(a[i, t], a[i, t]) / R for i in range(n) for t in range(R)]
+    S = [weight[i] * np.outer(g_t, g_t) for i in range(n) for g_c in g[i] for g_t in g_c]
+    return np.sum(A, axis=0) / np.sum(weight), np.sum(S, axis=0)
 
 
 @pytest.mark.parametrize("m", [0, 2], ids=["scalar", "vector"])
@@ -195,6 +195,7 @@ def test_the_average_over_three_batches_has_no_bias_towards_zero_and_compiles_on
         return prepared.at(LAMBDA).direction(system, c), memory
 
     memory = start = solver.init(jax.eval_shape(lambda: batches[0][0]))
+    found = None
     for system, c in batches:
         found, memory = step(system, c, memory)
     assert len(compiled) == 1
@@ -340,7 +341,7 @@ def test_terms_that_use_a_leaf_otherwise_share_its_block_or_leave_it_alone():
     omega = jnp.asarray(np.random.default_rng(4).uniform(0.2, 0.8, 15))
     system, c = Rows(O=O, b=normal(5, 15), omega=omega), jax.tree.map(jnp.ones_like, params)
     found = direction(KFAC(LAMBDA, decay=0.0), system, c)
-    G = sum(gauss_newton(f, params, xs, w) for f, w in zip(terms, omega.reshape(3, 5), strict=True))
+    G = np.sum([gauss_newton(f, params, xs, w) for f, w in zip(terms, omega.reshape(3, 5), strict=True)], axis=0)
     slope = np.stack([1 - np.tanh(xs @ params["W"] + params["b"][None]) ** 2, xs])
     other = np.stack([xs, np.cos(xs @ params["W"].T)])
     weight = np.asarray(omega)[:10].reshape(2, 5)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import angd
-from angd import CurrentJVP, Kernel, Normal, ProjectedMomentum, Samples
+from angd import Kernel, Normal, Samples, presets
 from angd.jacobian import jacobian
 
 STEPS = 5
@@ -56,21 +56,22 @@ def trajectory(opt, problem, batches, params: Any = THETA):
 
 
 def score_and_energy(theta, batch):
-    """Centred ∂ log|ψ| and local energies, uncentred Jacobian by reverse mode."""
+    """Centred ∂ log|ψ| and local energies, and ∂ log|ψ| itself, by reverse mode."""
     params = unflat(theta)
     O = np.stack([flat(jax.grad(network)(params, x)) for x in batch.x])
     e = np.array([WaveFunction().variation(params, x) for x in batch.x])
-    return O - O.mean(0, keepdims=True), e - e.mean()
+    return O - O.mean(0, keepdims=True), e - e.mean(), O
 
 
-def spring(learning_rate, damping, momentum):
-    """SPRING in its own units: O = ∂ log|ψ| / √n, rate on −2·(energy/√n)/2, damping of O Oᵀ, momentum projected."""
+def spring(learning_rate, damping, momentum, decay=0.0, C=None):
+    """SPRING in its own units: O = ∂ log|ψ| / √n, damping of O Oᵀ, projected momentum, optional norm constraint."""
     theta, d, seen = flat(THETA), np.zeros(9), []
-    for batch in POINTS:
-        O, e = score_and_energy(theta, batch)
+    for k, batch in enumerate(POINTS):
+        O, e, _ = score_and_energy(theta, batch)
         O, e = O / np.sqrt(len(e)), e / np.sqrt(len(e))
         d = momentum * d + O.T @ np.linalg.solve(O @ O.T + damping * np.eye(len(e)), -e - momentum * (O @ d))
-        theta = theta + learning_rate * d
+        rate = learning_rate / (1 + decay * k)
+        theta = theta + d * (rate if C is None else min(rate, np.sqrt(C) / np.linalg.norm(d)))
         seen.append(theta)
     return np.array(seen)
 
@@ -78,37 +79,81 @@ def spring(learning_rate, damping, momentum):
 @pytest.mark.parametrize("eta", [0.0, 0.9], ids=["minSR", "SPRING"])
 def test_fisher_rao_without_momentum_is_minsr_and_with_projected_momentum_spring(eta):
     """lr = h²γ/2 and λ = 4 λ_SPRING, because ∂ log ρ = 2 ∂ log|ψ|."""
-    rate, damping = 0.02, 1e-3
-    solver = ProjectedMomentum(eta, Kernel(4 * damping))
-    opt = angd.ANGD(angd.ARGFlow.gradient(2 * rate), angd.FisherRao(limit=None, correction=False), solver)
-    assert np.abs(trajectory(opt, WaveFunction(), POINTS) - spring(rate, damping, eta)).max() < 1e-8
+    opt = presets.spring(0.02, 1e-3, eta, C=None) if eta else presets.minsr(0.02, 1e-3)
+    assert np.abs(trajectory(opt, WaveFunction(), POINTS) - spring(0.02, 1e-3, eta)).max() < 1e-8
 
 
-def test_energy_without_momentum_is_damped_gauss_newton():
-    damping, theta, expected = 1e-3, flat(THETA), []
+def test_spring_constrains_what_it_applies_and_may_decay():
+    """The update is d · min(η_k, √C/‖d‖) with η_k = η/(1 + εk), and the momentum keeps d."""
+    opt = presets.spring(angd.InverseTime(0.02, 0.1), 1e-3, 0.9, C=1e-4)
+    expected = spring(0.02, 1e-3, 0.9, decay=0.1, C=1e-4)
+    assert np.abs(trajectory(opt, WaveFunction(), POINTS) - expected).max() < 1e-8
+    assert np.abs(expected - spring(0.02, 1e-3, 0.9, decay=0.1)).max() > 1e-3
+
+
+def gauss_newton(theta, batch, damping):
+    """(JᵀJ/n + λI)⁻¹ Jᵀr/n, with the Jacobian by reverse mode."""
+    params = unflat(theta)
+    J = np.stack([flat(jax.grad(Regression().residual)(params, x)) for x in batch.x])
+    r = np.array([Regression().residual(params, x) for x in batch.x])
+    return np.linalg.solve(J.T @ J / 8 + damping * np.eye(9), J.T @ r / 8)
+
+
+def test_ngd_in_the_energy_metric_is_damped_gauss_newton():
+    theta, expected = flat(THETA), []
     for batch in POINTS:
-        params = unflat(theta)
-        J = np.stack([flat(jax.grad(Regression().residual)(params, x)) for x in batch.x])
-        r = np.array([Regression().residual(params, x) for x in batch.x])
-        theta = theta - np.linalg.solve(J.T @ J / 8 + damping * np.eye(9), J.T @ r / 8)
+        theta = theta - 0.7 * gauss_newton(theta, batch, 1e-3)
         expected.append(theta)
-    opt = angd.ANGD(angd.ARGFlow.gradient(1.0), angd.Energy(), Normal(damping))
+    opt = presets.ngd(0.7, angd.Energy(), Normal(1e-3))
     assert np.abs(trajectory(opt, Regression(), POINTS) - np.array(expected)).max() < 1e-8
 
 
-def test_energy_with_momentum_in_the_current_jacobian_is_heavy_ball_gauss_newton():
-    """θ_{k+1} − θ_k = μ (θ_k − θ_{k−1}) − s M⁻¹ g, also with damping: the centre makes momentum λ-consistent."""
-    mu, rate, damping = 0.7, 0.3, 1e-2
-    theta, move, expected = flat(THETA), np.zeros(9), []
+def test_engd_is_gauss_newton_with_a_grid_line_search():
+    theta, expected = flat(THETA), []
+
+    def loss(theta, batch):
+        return np.mean([Regression().residual(unflat(theta), x) ** 2 for x in batch.x])
+
     for batch in POINTS:
-        params = unflat(theta)
-        J = np.stack([flat(jax.grad(Regression().residual)(params, x)) for x in batch.x])
-        r = np.array([Regression().residual(params, x) for x in batch.x])
-        move = mu * move - rate * np.linalg.solve(J.T @ J / 8 + damping * np.eye(9), J.T @ r / 8)
+        d = gauss_newton(theta, batch, 1e-6)
+        theta = min((theta - 0.5**j * d for j in range(12)), key=lambda t, b=batch: loss(t, b))
+        expected.append(theta)
+    opt = presets.engd(1e-6)
+    assert np.abs(trajectory(opt, Regression(), POINTS) - np.array(expected)).max() < 1e-8
+
+
+def test_heavy_ball_in_the_energy_metric_is_heavy_ball_gauss_newton():
+    """θ_{k+1} − θ_k = μ (θ_k − θ_{k−1}) − s M⁻¹ g, also with damping: the centre makes momentum λ-consistent."""
+    mu, rate, theta, move, expected = 0.7, 0.3, flat(THETA), np.zeros(9), []
+    for batch in POINTS:
+        move = mu * move - rate * gauss_newton(theta, batch, 1e-2)
         theta = theta + move
         expected.append(theta)
-    opt = angd.ANGD(angd.ARGFlow.heavy_ball(mu, rate), angd.Energy(), Normal(damping), transport=CurrentJVP())
+    opt = presets.heavy_ball(mu, rate, angd.Energy(), Normal(1e-2))
     assert np.abs(trajectory(opt, Regression(), POINTS) - np.array(expected)).max() < 1e-8
+
+
+def test_wqmc_is_the_least_squares_projection_of_the_drift():
+    """d = (F + λI)⁻¹ E[∂_θ⟨∇log|ψ|, −∇E⟩] in units of log|ψ|, written with finite differences in x."""
+    rate, damping, theta, expected, eps = 0.01, 0.1, flat(THETA), [], 1e-6
+    batches = [POINTS[0]] * STEPS
+    x = np.asarray(POINTS[0].x)
+    for _ in batches:
+        params = unflat(theta)
+        O, _, _ = score_and_energy(theta, Samples(jnp.asarray(x)))
+        drift = -np.stack([np.asarray(jax.grad(WaveFunction().variation, 1)(params, jnp.asarray(y))) for y in x])
+        ahead, behind = (score_and_energy(theta, Samples(jnp.asarray(x + e * drift)))[2] for e in (eps, -eps))
+        v = np.mean(ahead - behind, axis=0) / (2 * eps)
+        theta = theta + rate * np.linalg.solve(O.T @ O / 8 + damping * np.eye(9), v)
+        x = x + 2 * rate * drift
+        expected.append(theta)
+    opt = presets.wqmc(rate, damping, C=None, clip=None, solver=Normal(4 * damping))
+    step, params, seen = eqx.filter_jit(opt.step), THETA, []
+    samples, state = POINTS[0], opt.init(WaveFunction(), THETA, POINTS[0])
+    for _ in batches:
+        params, samples, state, _ = step(WaveFunction(), params, samples, state)
+        seen.append(flat(params))
+    assert np.abs(np.array(seen) - np.array(expected)).max() < 1e-7
 
 
 class LinearModel(eqx.Module):
@@ -130,7 +175,7 @@ def test_nesterov_flow_in_l2_is_nesterovs_method_preconditioned():
         x = y - rate * np.linalg.solve(M, np.asarray(jax.grad(LinearModel().loss)(jnp.asarray(y), batch)))
         y, x_prev = x + k / (k + 3) * (x - x_prev), x
         expected.append(y)
-    opt = angd.ANGD(angd.ARGFlow.nesterov(rate), angd.L2(), Normal(0.0))
+    opt = presets.nesterov(rate, angd.L2(), Normal(0.0))
     found = []
     params, state = theta0, opt.init(LinearModel(), theta0, batch)
     for _ in range(STEPS):

@@ -1,4 +1,4 @@
-"""Wasserstein-2 in the parameters: the scheme converges to the flow; velocities must be re-fitted, signs must be right."""
+"""Wasserstein-2 in the parameters: the scheme converges to the flow; velocities are re-fitted, signs are right."""
 
 from typing import Any
 
@@ -118,7 +118,7 @@ class PrintedSign(Wasserstein):
 
     def draft(self, setting):
         draft = super().draft(setting)
-        return eqx.tree_at(lambda d: d.system.v, draft, jax.tree.map(jnp.negative, draft.system.v))
+        return eqx.tree_at(lambda d: d.system.v, draft, jax.tree.map(jnp.negative, draft.system.right_side()))
 
 
 def test_printed_sign_of_the_transported_density_is_wrong():
@@ -128,7 +128,7 @@ def test_printed_sign_of_the_transported_density_is_wrong():
 
 
 def test_derivative_in_the_parameters_meets_the_density_only():
-    """E5: were the law of the samples differentiated too, v would be another vector. The judge is finite differences."""
+    """E5: were the law of the samples differentiated too, v would be another vector. Judge: finite differences."""
     problem, theta = GaussianLine(), jnp.array([0.3, 0.2])
     samples = Samples(theta[0] + jnp.exp(theta[1]) * NODES, WEIGHTS)
     opt = ANGD(angd.ARGFlow(h=1.0), Wasserstein(), EXACT)

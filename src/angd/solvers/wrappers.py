@@ -26,9 +26,10 @@ class ProjectedMomentum(AbstractSolver):
     eta: float
     inner: AbstractSolver
 
-    def __check_init__(self):
-        if not 0 <= self.eta < 1:
-            raise ValueError(f"ProjectedMomentum: eta must lie in [0, 1), got {self.eta}.")
+    def __init__(self, eta: float, inner: AbstractSolver):
+        if not 0 <= eta < 1:
+            raise ValueError(f"ProjectedMomentum: eta must lie in [0, 1), got {eta}.")
+        self.eta, self.inner = eta, inner
 
     @property
     def damping(self) -> Any:
@@ -60,6 +61,9 @@ class WithFallback(AbstractSolver):
 
     first: AbstractSolver
     second: AbstractSolver
+
+    def __init__(self, first: AbstractSolver, second: AbstractSolver):
+        self.first, self.second = first, second
 
     @property
     def damping(self) -> Any:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from jax import lax
-from jax.extend.core import JaxprEqn
 
 from angd.taps.contractions import Contraction
 from angd.taps.views import Arrangement, index
-from angd.taps.walk import Reader, Walk
+from angd.taps.walk import Reader, Turn, Walk
 
 
 @dataclass(frozen=True)
@@ -65,12 +64,11 @@ def _place(contraction: Contraction, shape: tuple[int, ...], readers: list[Reade
     return (view.leaf, Arrangement(source).then(lax.reshape, (batch, 1, outs))) if plain else None
 
 
-def _entries(added: np.ndarray, shape: tuple[int, ...], turns: tuple[JaxprEqn, ...]) -> np.ndarray | None:
+def _entries(added: np.ndarray, shape: tuple[int, ...], turns: tuple[Turn, ...]) -> np.ndarray | None:
     """Which entry of the leaf meets which entry of the output, whose `turns` it is added to."""
     places = np.arange(math.prod(shape)).reshape(shape)
-    for turn in turns:
-        axes = turn.params.get("permutation")
-        places = places.reshape(turn.outvars[0].aval.shape) if axes is None else places.transpose(axes)
+    for axes, after in turns:
+        places = places.reshape(after) if axes is None else places.transpose(axes)
     if np.broadcast_shapes(added.shape, places.shape) != places.shape:
         return None
     entries = np.empty(places.size, int)

@@ -18,7 +18,6 @@ from jaxtyping import Array, Float, Shaped
 
 from angd.taps.views import Arrangement, View, by_stride
 
-
 AnyArray = Any  # of JAX or NumPy: numbers of entries are folded like cotangents
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.interpreters.partial_eval import dce_jaxpr
 from jaxtyping import Array, Float, PyTree
 
 from angd.taps.biases import Bias, biases
@@ -77,6 +78,8 @@ def taps(f: Callable[..., Any], params: PyTree, x: PyTree) -> Taps:
     Exact for every function JAX can differentiate: uses that have no factors go through reverse mode.
     """
     closed = jax.make_jaxpr(f)(params, x)
+    # What nested derivatives leave unused would be tapped with a cotangent of zero.
+    jaxpr, _ = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True)
     named, _ = jax.tree_util.tree_flatten_with_path(params)
     leaves = [jnp.asarray(leaf) for _, leaf in named]
     names = [jax.tree_util.keystr(path) or "params" for path, _ in named]
@@ -84,7 +87,7 @@ def taps(f: Callable[..., Any], params: PyTree, x: PyTree) -> Taps:
     def walk(perturbations: list[Array] | None, probes: dict[int, Array]) -> tuple[Walk, Array]:
         step = Walk(perturbations)
         views = [_enter(i, leaf, probes) for i, leaf in enumerate(leaves)]
-        (output,) = step.run(closed.jaxpr, closed.consts, [*views, *jax.tree.leaves(x)])
+        (output,) = step.run(jaxpr, closed.consts, [*views, *jax.tree.leaves(x)])
         return step, step.finish(output)
 
     plan = _look(walk, f, names, leaves)
@@ -109,8 +112,7 @@ def _look(walk: Callable[..., Any], f: Callable[..., Any], names: list[str], lea
     plan = _Plan(jax.eval_shape(look), sorted(seen[0].probed))
     for number, (leaf, contraction) in enumerate(seen[0].taps):
         _join(plan.groups.setdefault(leaf, []), contraction.arrangement, number)
-    for members in (each for groups in plan.groups.values() for each in groups):
-        members.biases = biases(seen[0], members.taps)
+    plan.groups = {leaf: [_orient(each, seen[0]) for each in groups] for leaf, groups in plan.groups.items()}
     report(f, seen[0].probed, names, [leaf.ndim for leaf in leaves])
     return plan
 
@@ -123,6 +125,15 @@ def _join(groups: list[_Members], arrangement: Arrangement, number: int) -> None
             group.taps.append((number, turned))
             return
     groups.append(_Members(arrangement, [(number, False)]))
+
+
+def _orient(members: _Members, walk: Walk) -> _Members:
+    """Find the biases, and turn the group so that they are added to its outputs."""
+    turned = [(number, not transpose) for number, transpose in members.taps]
+    flipped = _Members(members.arrangement.then(jax.lax.transpose, (0, 2, 1)), turned)
+    for each in (members, flipped):
+        each.biases = biases(walk, each.taps)
+    return flipped if flipped.biases and not members.biases else members
 
 
 def _differentiate(walk: Callable[..., Any], plan: _Plan, leaves: list[Array]) -> tuple[Any, ...]:

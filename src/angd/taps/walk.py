@@ -21,11 +21,14 @@ LINEAR = ("add", "add_any", "sub", "mul", "div")
 TURNS = ("transpose", "reshape", "squeeze")
 
 
+Turn = tuple[Sequence[int] | None, tuple[int, ...]]  # a permutation of axes, or None for a reshape; the shape after it
+
+
 class Reader(NamedTuple):
     """Who reads the output of a tap, after which turns: a parameter added to it, or anything else (None)."""
 
     added: View | None
-    turns: tuple[JaxprEqn, ...]
+    turns: tuple[Turn, ...]
 
 
 class Walk:
@@ -37,7 +40,7 @@ class Walk:
         self.outputs: list[Any] = []
         self.readers: list[list[Reader]] = []
         self.probed: dict[int, list[str]] = {}
-        self._tapped: dict[int, tuple[Any, int, tuple[JaxprEqn, ...]]] = {}
+        self._tapped: dict[int, tuple[Any, int, tuple[Turn, ...]]] = {}
         self._known: dict[Any, tuple[list[Any], list[Any]]] = {}
 
     def run(self, jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
@@ -85,7 +88,8 @@ class Walk:
         outputs = _bind(equation, inputs)
         if equation.primitive.name in TURNS and id(inputs[0]) in self._tapped:
             _, tap, turns = self._tapped[id(inputs[0])]
-            self._tapped[id(outputs[0])] = (outputs[0], tap, (*turns, equation))
+            turn = (equation.params.get("permutation"), outputs[0].shape)
+            self._tapped[id(outputs[0])] = (outputs[0], tap, (*turns, turn))
         else:
             self._read(inputs)
         return outputs

@@ -1,0 +1,56 @@
+"""Samples over devices and hosts: data are split, parameters are copied, and `jit` does the rest.
+
+    samples, params = angd.split(samples), angd.replicate(params)
+    params, samples, state, info = jax.jit(opt.step)(problem, params, samples, state)
+
+On several hosts call `jax.distributed.initialize` first and give each host its own samples: `split` joins them.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import PyTree
+
+from angd.samples import Samples
+
+AXIS = "samples"
+
+
+def mesh(devices: Any = None) -> Mesh:
+    """All devices (of all hosts) in a row."""
+    return Mesh(np.asarray(jax.devices() if devices is None else devices), (AXIS,))
+
+
+def split(samples: PyTree, over: Mesh | None = None) -> PyTree:
+    """Samples with their leading axis spread over the devices; each host passes its own part.
+
+    With several hosts the weights are divided by their number, so that they still add up to what one host would have.
+    """
+    where = over or mesh()
+    hosts = len({device.process_index for device in where.devices.flat})
+    share = where.size // hosts
+    lengths = {leaf.shape[0] for leaf in jax.tree.leaves(samples)}
+    bad = sorted(n for n in lengths if n % share)
+    if bad:
+        raise ValueError(f"{bad[0]} samples cannot be split evenly over {share} devices: use a multiple of {share}.")
+    sharding = NamedSharding(where, PartitionSpec(AXIS))
+    if hosts == 1:
+        return jax.device_put(samples, sharding)
+    weighted = _divide(samples, hosts)
+    return jax.tree.map(lambda x: jax.make_array_from_process_local_data(sharding, np.asarray(x)), weighted)
+
+
+def replicate(tree: PyTree, over: Mesh | None = None) -> PyTree:
+    """The same arrays on every device."""
+    sharding = NamedSharding(over or mesh(), PartitionSpec())
+    return jax.tree.map(lambda x: jax.device_put(jnp.asarray(x), sharding), tree)
+
+
+def _divide(samples: PyTree, hosts: int) -> PyTree:
+    def one(part: Any) -> Any:
+        return Samples(part.x, part.omega / hosts) if isinstance(part, Samples) else part
+
+    return jax.tree.map(one, samples, is_leaf=lambda part: isinstance(part, Samples))

@@ -1,0 +1,263 @@
+"""What each controller does to a step, seen from outside through `ANGD.step` and its report."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import angd
+from angd import (
+    ANGD,
+    RESULTS,
+    ARGFlow,
+    Energy,
+    FisherRao,
+    Kernel,
+    LevenbergMarquardt,
+    LineSearch,
+    Normal,
+    ProjectedMomentum,
+    Restart,
+    Samples,
+    StepNorm,
+    TrustRegion,
+    chain,
+)
+
+
+class Rosenbrock(eqx.Module):
+    """r = (10 (y − x²), 1 − x): curved enough for undamped Gauss–Newton steps to overshoot."""
+
+    def residual(self, params, x):
+        return jnp.stack([10 * (params[1] - params[0] ** 2), 1 - params[0]])
+
+
+class Arctan(eqx.Module):
+    """r = arctan θ: from |θ| > 1.39 the Gauss–Newton iteration diverges."""
+
+    def residual(self, params, x):
+        return jnp.arctan(params)
+
+
+ONE = Samples(jnp.zeros(1))
+GAUSS_NEWTON = ARGFlow.gradient(1.0)
+
+
+def walk(opt: Any, problem: Any, theta: Any, steps: int, samples: Any = ONE):
+    """Parameters and reports, step after step."""
+    params, state, step, seen = (
+        jnp.asarray(theta),
+        opt.init(problem, jnp.asarray(theta), samples),
+        eqx.filter_jit(opt.step),
+        [],
+    )
+    for _ in range(steps):
+        params, _, state, info = step(problem, params, samples, state)
+        seen.append((params, state, info))
+    return seen
+
+
+def test_step_norm_shortens_what_is_applied_and_not_what_is_remembered():
+    opt = ANGD(GAUSS_NEWTON, Energy(), Normal(0.0), StepNorm(1e-4))
+    ((params, state, info),) = walk(opt, Rosenbrock(), (-1.2, 1.0), 1)
+    assert np.isclose(np.linalg.norm(params - jnp.array([-1.2, 1.0])), 1e-2)
+    assert np.isclose(info.moved, 1e-2)
+    assert np.isclose(info.norm, np.linalg.norm(state.memory.d))
+    assert info.norm > 1
+    loose = walk(ANGD(GAUSS_NEWTON, Energy(), Normal(0.0), StepNorm(1e4)), Rosenbrock(), (-1.2, 1.0), 1)[0][2]
+    assert np.isclose(loose.moved, loose.norm)
+
+
+def bowl_step(controller, d_prev):
+    """One step on r = θ ∈ ℝ² from (1, 1) with momentum d_prev, μ = 0.9."""
+
+    class Bowl(eqx.Module):
+        def residual(self, params, x):
+            return params
+
+    opt = ANGD(ARGFlow.heavy_ball(0.9, 0.01), Energy(), Normal(1e-8), controller)
+    params = jnp.ones(2)
+    state = opt.init(Bowl(), params, ONE)
+    state = eqx.tree_at(lambda s: (s.memory.d, s.memory.started), state, (jnp.asarray(d_prev), jnp.ones((), bool)))
+    return opt.step(Bowl(), params, ONE, state)
+
+
+@pytest.mark.parametrize(
+    ("controller", "d_prev", "acts"),
+    [
+        (Restart(), (3.0, 1.0), True),
+        (Restart(), (-3.0, -1.0), False),
+        (Restart(above=2.0), (-3.0, -1.0), True),
+        (Restart(above=5.0), (-3.0, -1.0), False),
+    ],
+)
+def test_restart_drops_the_momentum_when_told(controller, d_prev, acts):
+    params, _, state, info = bowl_step(controller, d_prev)
+    assert bool(info.restarted) == acts
+    force = np.array([-0.1, -0.1])
+    expected = force if acts else force + 0.9 * np.asarray(d_prev)
+    assert np.allclose(state.memory.d, expected, atol=1e-6)
+    assert np.allclose(params, 1 + 0.1 * expected, atol=1e-6)
+    assert (info.result == RESULTS.restarted) if acts else (info.result == RESULTS.successful)
+
+
+def test_line_search_takes_the_best_of_its_grid_and_rejects_when_nothing_helps():
+    theta = jnp.asarray(5.0)
+    opt = ANGD(GAUSS_NEWTON, Energy(), Normal(0.0), LineSearch(points=8))
+    ((params, _, info),) = walk(opt, Arctan(), theta, 1)
+    full = -np.arctan(5.0) * 26
+    best = min((np.arctan(5.0 + full * 0.5**j) ** 2, 5.0 + full * 0.5**j) for j in range(8))[1]
+    assert np.isclose(params, best)
+    assert bool(info.accepted)
+    stuck = walk(ANGD(GAUSS_NEWTON, Energy(), Normal(0.0), LineSearch()), Arctan(), 0.0, 1)[0]
+    assert stuck[0] == 0.0
+    assert stuck[2].result == RESULTS.rejected
+
+
+def lm_by_numpy(theta, damping, steps):
+    """Levenberg–Marquardt on Rosenbrock, gain ratio against the quadratic model, four tries on one matrix."""
+    seen = []
+
+    def residual(t):
+        return np.array([10 * (t[1] - t[0] ** 2), 1 - t[0]])
+
+    for _ in range(steps):
+        J, r = np.array([[-20 * theta[0], 10.0], [-1.0, 0.0]]), residual(theta)
+        g, G, ratio = J.T @ r, J.T @ J, 0.0
+        for _ in range(4):
+            step = -np.linalg.solve(G + damping * np.eye(2), g)
+            ratio = (r @ r - residual(theta + step) @ residual(theta + step)) / 2 / (-g @ step - step @ G @ step / 2)
+            if ratio > 0:
+                theta = theta + step
+                break
+            damping *= 3
+        else:
+            damping /= 3
+        damping *= 0.5 if ratio > 0.75 else 3 if ratio < 0.25 else 1
+        seen.append((theta, damping))
+    return seen
+
+
+def test_levenberg_marquardt_equals_the_textbook_loop():
+    opt = ANGD(GAUSS_NEWTON, Energy(), Normal(1e-2), LevenbergMarquardt())
+    found = walk(opt, Rosenbrock(), (-1.2, 1.0), 12)
+    expected = lm_by_numpy(np.array([-1.2, 1.0]), 1e-2, 12)
+    for (params, state, _), (theta, damping) in zip(found, expected, strict=True):
+        assert np.allclose(params, theta, atol=1e-8)
+        assert np.isclose(state.controller, damping)
+    assert np.linalg.norm(found[-1][0] - 1) < 0.2
+
+
+def test_levenberg_marquardt_rejects_and_leaves_parameters_and_momentum():
+    """At the minimum of |r| with r ≠ 0 nothing helps: θ stays, λ grows, the momentum of the step before is kept."""
+
+    class Floor(eqx.Module):
+        def residual(self, params, x):
+            return 1 + jnp.abs(params)
+
+    opt = ANGD(ARGFlow.heavy_ball(0.5, 1.0), Energy(), Normal(1e-2), LevenbergMarquardt(tries=3))
+    params = jnp.zeros(())
+    state = opt.init(Floor(), params, ONE)
+    state = eqx.tree_at(lambda s: s.memory.d, state, jnp.asarray(0.25))
+    after, _, new, info = opt.step(Floor(), params, ONE, state)
+    assert after == params
+    assert info.result == RESULTS.rejected
+    assert not bool(info.accepted)
+    assert new.memory.d == 0.25
+    assert new.controller > state.controller
+    assert new.t == state.t
+
+
+def test_trust_region_takes_the_boldest_step_that_keeps_its_promise():
+    """The choice is checked against all dampings of the grid, evaluated by hand."""
+    problem, theta = Rosenbrock(), jnp.array([-1.2, 1.0])
+    controller = TrustRegion(target=0.5, radii=9, decades=4.0)
+    ((params, state, info),) = walk(ANGD(GAUSS_NEWTON, Energy(), Normal(1.0), controller), problem, theta, 1)
+    J = np.asarray(jax.jacobian(problem.residual)(theta, None))
+    r = np.asarray(problem.residual(theta, None))
+    meets = []
+    for damping in 10.0 ** np.linspace(-4, 4, 9):
+        step = -np.linalg.solve(J.T @ J + damping * np.eye(2), J.T @ r)
+        after = np.asarray(problem.residual(theta + step, None))
+        if (r @ r - after @ after) / (r @ r - np.sum((r + J @ step) ** 2)) >= 0.5:
+            meets.append((damping, step))
+    damping, step = meets[0]
+    assert np.isclose(info.damping, damping)
+    assert np.allclose(params, theta + step, atol=1e-8)
+    assert info.ratio >= 0.5
+    assert np.isclose(state.controller, damping)
+
+
+def test_trust_region_converges_where_gauss_newton_diverges():
+    plain = walk(ANGD(GAUSS_NEWTON, Energy(), Normal(0.0)), Arctan(), 3.0, 6)
+    assert not abs(plain[-1][0]) < 3
+    opt = ANGD(GAUSS_NEWTON, Energy(), Normal(1e-2), TrustRegion())
+    assert abs(walk(opt, Arctan(), 3.0, 15)[-1][0]) < 1e-8
+
+
+def test_chained_controllers_act_in_order():
+    opt = ANGD(GAUSS_NEWTON, Energy(), Normal(1e-2), chain([LevenbergMarquardt(), StepNorm(1e-4)]))
+    _, _, info = walk(opt, Rosenbrock(), (-1.2, 1.0), 3)[-1]
+    assert np.isclose(info.moved, 1e-2)
+    assert np.isfinite(info.ratio)
+
+
+def test_projected_momentum_works_under_every_controller():
+    for controller in (Restart(), StepNorm(1e-2), LineSearch(), LevenbergMarquardt(), TrustRegion()):
+        solver = ProjectedMomentum(0.5, Kernel(1e-2))
+        last = walk(ANGD(GAUSS_NEWTON, Energy(), solver, controller), Rosenbrock(), (-1.2, 1.0), 5)[-1]
+        assert np.all(np.isfinite(last[0]))
+
+
+class Density(eqx.Module):
+    def log_density(self, params, x):
+        return -((x - params) ** 2) / 2
+
+    def variation(self, params, x):
+        return x**2
+
+
+@pytest.mark.parametrize(
+    ("make_it", "words"),
+    [
+        (lambda: StepNorm(0.0), "C must be positive"),
+        (lambda: Restart(above=-1.0), "above must be positive"),
+        (lambda: LineSearch(points=0), "at least 1"),
+        (lambda: LevenbergMarquardt(up=0.5), "up > 1"),
+        (lambda: TrustRegion(target=2.0), "0 < target < 1"),
+        (lambda: chain([]), "an empty one"),
+        (lambda: chain([StepNorm(1.0), "norm"]), "takes a list of controllers"),
+        (
+            lambda: ANGD(ARGFlow(h=0.1), FisherRao(), Normal(), LineSearch()).init(Density(), jnp.ones(()), ONE),
+            "compares losses, but Density has no loss",
+        ),
+    ],
+)
+def test_misuse_is_refused_with_a_sentence(make_it, words):
+    with pytest.raises(ValueError, match=words):
+        make_it()
+
+
+def test_a_loss_that_is_not_finite_after_the_step_is_no_decrease():
+    """log θ is undefined beyond zero: damped controllers find a step that stays inside."""
+
+    class Logarithm(eqx.Module):
+        def residual(self, params, x):
+            return jnp.log(params) + 5
+
+    for controller in (LineSearch(), LevenbergMarquardt(tries=20), TrustRegion()):
+        seen = walk(ANGD(GAUSS_NEWTON, Energy(), Normal(1e-4), controller), Logarithm(), 1.0, 3)
+        assert all(np.isfinite(info.loss) for _, _, info in seen)
+        assert seen[-1][0] > 0
+
+
+def test_everything_named_in_the_report_is_there():
+    _, _, info = walk(ANGD(GAUSS_NEWTON, Energy(), Normal(1e-2)), Rosenbrock(), (-1.2, 1.0), 1)[0]
+    assert np.isclose(info.loss, 0.5 * (4.4**2 + 2.2**2))
+    assert info.slope < 0
+    assert np.isclose(info.damping, 1e-2)
+    assert np.isnan(info.ratio)
+    assert info.result == angd.RESULTS.successful
