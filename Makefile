@@ -24,7 +24,7 @@ demo: setup  ## Run the main job, with a summary and figures in runs/demo
 	$(BIN)/python examples/demo.py
 
 test: check  ## Run ruff, pyright and all quick tests
-	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal
 
 test-slow: setup  ## Run the long experiments as well
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
@@ -39,6 +39,7 @@ bench: setup  ## Run the benchmarks side by side with what one would use instead
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
 	$(BIN)/python benchmarks/flow.py
 	$(BIN)/python benchmarks/jacobian.py
+	$(BIN)/python benchmarks/step.py
 
 docs: setup  ## Build the documentation into site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt

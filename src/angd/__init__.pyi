@@ -65,8 +65,11 @@ from .solvers.wrappers import WithFallback as WithFallback
 from .step import ANGD as ANGD
 from .step import Info as Info
 from .step import State as State
+from .system import AbstractSystem as AbstractSystem
 from .system import Gram as Gram
 from .system import Rows as Rows
+from .system import row_weights as row_weights
 from .transport import JVP as JVP
+from .transport import AbstractTransport as AbstractTransport
 from .transport import Covector as Covector
 from .transport import CurrentJVP as CurrentJVP

@@ -1,7 +1,7 @@
-"""Samples over devices and hosts: data are split, parameters are copied, and `jit` does the rest.
+"""Samples over devices and hosts: data are split, parameters are copied, and the compiler does the rest.
 
     samples, params = angd.split(samples), angd.replicate(params)
-    params, samples, state, info = jax.jit(opt.step)(problem, params, samples, state)
+    params, samples, state, info = eqx.filter_jit(opt.step)(problem, params, samples, state)
 
 On several hosts call `jax.distributed.initialize` first and give each host its own samples: `split` joins them.
 """

@@ -34,7 +34,11 @@ class RESULTS(eqx.Enumeration):
         "remove duplicated samples, or use WithFallback"
     )
     rejected = (
-        "no step lowered the loss, so the parameters stay: more damping will be tried next; if this lasts, draw new "
-        "samples or loosen the controller"
+        "no step lowered the loss, so the parameters stay: if this lasts, draw new samples, loosen the controller, or "
+        "stop, because nothing is left to gain here"
+    )
+    not_converged = (
+        "the iterative solver stopped before its tolerance and the step was taken as it was: raise max_steps, rank or "
+        "damping, or loosen rtol"
     )
     restarted = "the momentum was dropped and the step taken from rest: if this happens often, lower mu or h"

@@ -203,7 +203,8 @@ def _report(
 def _result(draft: Draft, trial: Trial, accepted: Array, finite: Array) -> RESULTS:
     """The first thing that went wrong, or what the controller did."""
     sound = all_finite(draft.system.right_side()) & all_finite(draft.gradient)
-    result = RESULTS.where(trial.restarted & accepted, RESULTS.restarted, RESULTS.successful)
+    result = RESULTS.where(trial.converged, RESULTS.successful, RESULTS.not_converged)
+    result = RESULTS.where(trial.restarted & accepted, RESULTS.restarted, result)
     result = RESULTS.where(accepted, result, RESULTS.rejected)
     result = RESULTS.where(finite, result, RESULTS.singular)
     result = RESULTS.where(sound, result, RESULTS.direction_not_finite)

@@ -117,6 +117,20 @@ def test_line_search_takes_the_best_of_its_grid_and_rejects_when_nothing_helps()
     assert stuck[2].result == RESULTS.rejected
 
 
+def test_line_search_with_momentum_does_not_stall():
+    """On fixed samples the same climbing direction would come back for ever: it searches from rest instead."""
+
+    class Regression(eqx.Module):
+        def residual(self, params, x):
+            return jnp.tanh(params[:3] * x) @ params[3:] - jnp.sin(x)
+
+    opt = ANGD(ARGFlow.momentum(0.9, 0.1), Energy(), Normal(1e-4), LineSearch())
+    samples = Samples(jnp.linspace(-2, 2, 15))
+    seen = walk(opt, Regression(), (0.5, -1.0, 1.5, 0.3, 0.7, -0.2), 40, samples)
+    assert sum(not bool(info.accepted) for _, _, info in seen) < 5
+    assert any(bool(info.restarted) for _, _, info in seen)
+
+
 def lm_by_numpy(theta, damping, steps):
     """Levenberg–Marquardt on Rosenbrock, gain ratio against the quadratic model, four tries on one matrix."""
     seen = []

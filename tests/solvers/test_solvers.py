@@ -149,6 +149,16 @@ def test_preconditioner_saves_iterations_on_a_spread_spectrum():
     assert error(14) < 1e-3 * error(0)
 
 
+def test_an_iteration_that_stops_early_says_so():
+    system, c = make(60, False, "gram", seed=3)
+    short, long = Iterative(1e-6, rtol=1e-12, max_steps=2), Iterative(1e-2, rtol=1e-6, max_steps=500)
+    assert not bool(solve(short, system, c).converged)
+    assert bool(solve(long, system, c).converged)
+    exact = solve(Normal(1e-6), system, c).d
+    fallen_back = solve(WithFallback(short, Normal(1e-6)), system, c).d
+    assert np.allclose(system.O.layout.ravel(fallen_back), system.O.layout.ravel(exact), atol=1e-8)
+
+
 def test_fallback_takes_over_where_the_first_solver_fails():
     params = {"W": jnp.ones((2, 4)), "b": jnp.zeros(4), "out": jnp.ones(4)}
     samples = Samples(jnp.ones((3, 2)))

@@ -21,12 +21,14 @@ from angd.tree import combine, dot, scale, zeros_like
 class Trial(eqx.Module):
     """A step as it stands: θ would move by `scale` h d.
 
-    **Attributes:** `ok`: the direction is finite; `damping`: λ it was solved with; `restarted`: it is a step from rest;
-    `accepted`: it will be taken; `ratio`: actual over predicted decrease of the loss, NaN where nobody asked.
+    **Attributes:** `ok`: the direction is finite; `converged`: it meets the solver's tolerance; `damping`: its λ;
+    `restarted`: it is a step from rest; `accepted`: it will be taken; `ratio`: actual over predicted decrease of the
+    loss, NaN where nobody asked.
     """
 
     d: PyTree
     ok: Bool[Array, ""]
+    converged: Bool[Array, ""]
     damping: Float[Array, ""]
     scale: Float[Array, ""]
     restarted: Bool[Array, ""]
@@ -37,7 +39,16 @@ class Trial(eqx.Module):
     def of(cls, solution: Solution, damping: Float[Array, ""], restarted: bool = False) -> "Trial":
         one = jnp.ones((), damping.dtype)
         yes = jnp.ones((), bool)
-        return cls(solution.d, solution.ok, damping, one, jnp.full((), restarted), yes, jnp.nan * one)
+        return cls(
+            d=solution.d,
+            ok=solution.ok,
+            converged=solution.converged,
+            damping=damping,
+            scale=one,
+            restarted=jnp.full((), restarted),
+            accepted=yes,
+            ratio=jnp.nan * one,
+        )
 
 
 class Proposal(eqx.Module):

@@ -20,7 +20,10 @@ class AbstractSearch(AbstractController):
 
 
 class LineSearch(AbstractSearch):
-    """The best of the steps h d · 2⁰, 2⁻¹, …, 2^(1−`points`); if none lowers the loss, the step is rejected."""
+    """The best of the steps h d · 2⁰, 2⁻¹, …, 2^(1−`points`).
+
+    If none lowers the loss, the direction from rest is searched; if that does not help either, the step is rejected.
+    """
 
     points: int = eqx.field(static=True, default=12)
 
@@ -29,13 +32,21 @@ class LineSearch(AbstractSearch):
             raise ValueError(f"LineSearch: points must be at least 1, got {self.points}.")
 
     def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+        before = proposal.loss(scale(0.0, trial.d))
+        first = self._best(proposal, trial, before)
+
+        def again() -> Trial:
+            return self._best(proposal, proposal.from_rest(trial.damping), before)
+
+        return lax.cond(first.accepted, lambda: first, again), memory
+
+    def _best(self, proposal: Proposal, trial: Trial, before: Float[Array, ""]) -> Trial:
         step, grid = proposal.step(trial), 0.5 ** jnp.arange(self.points)
         losses = lax.map(lambda s: proposal.loss(scale(s, step)), grid)
         losses = jnp.where(jnp.isfinite(losses), losses, jnp.inf)
         best = jnp.argmin(losses)
-        better = losses[best] < proposal.loss(scale(0.0, step))
         length = (trial.scale * grid[best]).astype(trial.scale.dtype)
-        return eqx.tree_at(lambda t: (t.scale, t.accepted), trial, (length, trial.accepted & better)), memory
+        return eqx.tree_at(lambda t: (t.scale, t.accepted), trial, (length, trial.ok & (losses[best] < before)))
 
 
 class LevenbergMarquardt(AbstractSearch):

@@ -26,7 +26,7 @@ Invert = Callable[[AbstractSystem], PyTree]
 class Memory(eqx.Module):
     """What one step leaves to the next: θ and d of that step, and what the metric wanted to keep.
 
-    `started` is false before the first step and after a restart.
+    `started` is false before the first step and after a refused one.
     """
 
     params: PyTree

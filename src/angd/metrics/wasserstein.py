@@ -107,7 +107,8 @@ class Wasserstein(AbstractMetric):
 class ParametricWasserstein(AbstractMetric):
     """Wasserstein-2 with the momentum kept in the parameters: no velocities, so a Markov chain may do what it likes.
 
-    The force is transported as in `Wasserstein`; momentum is that of coordinates, hence cheap and not the flow's.
+    The force is transported as in `Wasserstein`; momentum is that of the scores (with `CurrentJVP`, of coordinates):
+    cheap and not the flow's.
     """
 
     clip: float | None = None

@@ -11,17 +11,25 @@ import abc
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
 from angd.jacobian import AbstractJacobian
 from angd.system import AbstractSystem
+from angd.tree import add, all_finite
 
 
 class Solution(eqx.Module):
-    """The direction d, and whether the factorisation or iteration behind it succeeded."""
+    """The direction d; whether it is finite (`ok`), and whether an iteration behind it met its tolerance."""
 
     d: PyTree
     ok: Bool[Array, ""]
+    converged: Bool[Array, ""]
+
+    @classmethod
+    def of(cls, c: PyTree, delta: PyTree, converged: Any = True) -> "Solution":
+        """d = c + δ."""
+        return cls(add(c, delta), all_finite(delta), jnp.asarray(converged))
 
 
 class AbstractInverse(eqx.Module):

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, PyTree
 from angd.jacobian import AbstractJacobian, MatrixFree
 from angd.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver, Solution, check_damping
 from angd.system import AbstractSystem
-from angd.tree import add, all_finite, combine
+from angd.tree import combine
 
 SEED = 0  # the sketch is the same in every step and every run
 
@@ -27,7 +27,8 @@ SEED = 0  # the sketch is the same in every step and every run
 class Iterative(AbstractSolver):
     """(G + λI)⁻¹ by lineax's conjugate gradients, to relative tolerance `rtol` or `max_steps` iterations.
 
-    `rank` > 0 adds a Nyström preconditioner, at the price of `rank` further products with G per step.
+    A direction that missed the tolerance is taken, and reported as `RESULTS.not_converged`. `rank` > 0 adds a Nyström
+    preconditioner, at the price of `rank` further products with G per step.
     """
 
     damping: Any = 1e-6
@@ -105,8 +106,8 @@ class _CG(AbstractInverse):
         operator = _operator(damped, r)
         cg = lineax.CG(rtol=self.rtol, atol=0.0, max_steps=self.max_steps)
         answer = lineax.linear_solve(operator, r, cg, options=self._options(r), throw=False)
-        delta = layout.unravel(answer.value)
-        return Solution(add(c, delta), all_finite(delta))
+        converged = answer.result == lineax.RESULTS.successful
+        return Solution.of(c, layout.unravel(answer.value), converged)
 
     def _options(self, r: Float[Array, "p"]) -> dict[str, Any]:
         approximation = self.nystrom

@@ -12,7 +12,7 @@ from angd.flow.schedules import is_concrete
 from angd.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver, Solution, check_damping
 from angd.solvers.positive import Cholesky, Matrix, Shifted, Spectrum, positive
 from angd.system import AbstractSystem, Rows
-from angd.tree import add, all_finite, combine
+from angd.tree import combine
 
 
 class Kernel(AbstractSolver):
@@ -56,7 +56,7 @@ class KernelInverse(AbstractInverse):
 
     def direction(self, system: AbstractSystem, c: PyTree) -> Solution:
         delta = self._trick(system, c) if isinstance(system, Rows) else self._woodbury(system, c)
-        return Solution(add(c, delta), all_finite(delta))
+        return Solution.of(c, delta)
 
     def _trick(self, system: Rows, c: PyTree) -> PyTree:
         rest = system.root * system.centre(system.b - system.push(c))

@@ -22,7 +22,7 @@ from angd.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver,
 from angd.solvers.blocks import Block, blocks, kronecker
 from angd.system import AbstractSystem
 from angd.taps.views import index
-from angd.tree import add, all_finite, combine
+from angd.tree import combine
 
 
 class KFAC(AbstractSolver):
@@ -151,7 +151,7 @@ class KFACInverse(AbstractInverse):
         for block, eigen in zip(self.prepared.blocks, self.prepared.eigen, strict=True):
             block.scatter(eigen.solve(block.gather(r), self.damping, self.prepared.factored), leaves)
         delta = layout.cast(layout.treedef.unflatten(leaves))
-        return Solution(add(c, delta), all_finite(delta))
+        return Solution.of(c, delta)
 
 
 def _covered(blocks: tuple[Block, ...], layout: Layout) -> list[Bool[np.ndarray, "..."]]:

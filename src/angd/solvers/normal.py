@@ -8,7 +8,7 @@ from angd.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver,
 from angd.solvers.kernel import PreparedKernel
 from angd.solvers.positive import Cholesky, Matrix, Shifted, Spectrum, positive
 from angd.system import AbstractSystem
-from angd.tree import add, all_finite, combine
+from angd.tree import combine
 
 
 class Normal(AbstractSolver):
@@ -43,4 +43,4 @@ class GramInverse(AbstractInverse):
         layout = system.O.layout
         r = layout.ravel(combine((1.0, system.right_side()), (-1.0, system.apply(c))))
         delta = layout.unravel(self.factor.solve(r))
-        return Solution(add(c, delta), all_finite(delta))
+        return Solution.of(c, delta)

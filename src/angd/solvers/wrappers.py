@@ -54,7 +54,7 @@ class ProjectedMomentum(AbstractSolver):
 
 
 class WithFallback(AbstractSolver):
-    """`first`, and where its factorisation fails or its direction is not finite, `second` with its own damping.
+    """`first`, and where it fails (not finite, or not converged), `second` with its own damping.
 
     Example: `WithFallback(Normal(1e-12), Normal(1e-4))`.
     """
@@ -110,4 +110,4 @@ class _PairInverse(AbstractInverse):
             system, c = eqx.combine(arrays, static)
             return self.second.prepare(system, None)[0].at(self.second.damping).direction(system, c)
 
-        return lax.cond(solution.ok, lambda _: solution, again, arrays)
+        return lax.cond(solution.ok & solution.converged, lambda _: solution, again, arrays)
