@@ -24,10 +24,10 @@ demo: setup  ## Run the main job, with a summary and figures in runs/demo
 	$(BIN)/python examples/demo.py
 
 test: check  ## Run ruff, pyright and all quick tests
-	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadgroup
 
 test-slow: setup  ## Run the long experiments as well
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 check: setup  ## Lint, formatting, types, import directions, numbers in the docs
 	$(BIN)/ruff check .

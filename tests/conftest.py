@@ -1,5 +1,6 @@
 """Strict numerics for every test: double precision, no silent broadcasting, and array shapes checked as annotated."""
 
+import gc
 import os
 
 # Two simulated devices, for the tests that split a batch; must precede the import of JAX.
@@ -7,6 +8,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import jax
+import pytest
 from jaxtyping import install_import_hook
 
 jax.config.update("jax_enable_x64", True)
@@ -15,3 +17,23 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_disable_most_optimizations", True)
 
 install_import_hook("angd", "typecheck.typechecker")
+
+
+# Files whose tests share nothing that was compiled: their tests may go to any worker, all others stay together.
+FREE = ("test_exam.py", "test_docs.py", "test_kfac.py", "test_controllers.py", "test_step.py", "test_taps.py")
+
+
+def pytest_collection_modifyitems(items):
+    """Keep the tests of a file on one worker, for `--dist loadgroup`."""
+    for item in items:
+        if item.path.name not in FREE:
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_what_was_compiled():
+    """Millions of live objects make every collection of garbage, and so every trace, slow."""
+    yield
+    jax.clear_caches()
+    gc.collect()
+    gc.freeze()

@@ -82,7 +82,7 @@ def bowl_step(controller, d_prev):
     params = jnp.ones(2)
     state = opt.init(Bowl(), params, ONE)
     state = eqx.tree_at(lambda s: (s.memory.d, s.memory.started), state, (jnp.asarray(d_prev), jnp.ones((), bool)))
-    return opt.step(Bowl(), params, ONE, state)
+    return eqx.filter_jit(opt.step)(Bowl(), params, ONE, state)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_levenberg_marquardt_rejects_and_leaves_parameters_and_momentum():
     params = jnp.zeros(())
     state = opt.init(Floor(), params, ONE)
     state = eqx.tree_at(lambda s: s.memory.d, state, jnp.asarray(0.25))
-    after, _, new, info = opt.step(Floor(), params, ONE, state)
+    after, _, new, info = eqx.filter_jit(opt.step)(Floor(), params, ONE, state)
     assert after == params
     assert info.result == RESULTS.rejected
     assert not bool(info.accepted)

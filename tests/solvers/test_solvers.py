@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,6 +44,7 @@ def make(n, centred, kind, m=1, dtype: Any = float, seed=0) -> tuple[Any, Any]:
     return rows if kind == "rows" else Gram(O=O, v=rows.right_side(), omega=weights, centred=centred), c
 
 
+@eqx.filter_jit
 def solve(solver, system, c):
     """All three stages with the solver's own damping."""
     return solver.prepare(system, solver.init(system))[0].at(solver.damping).direction(system, c)
@@ -65,7 +67,7 @@ def by_numpy(system, c, damping):
 @pytest.mark.parametrize("kind", ["rows", "gram"])
 def test_every_solver_equals_the_regularised_least_squares_solution(name, n, centred, kind):
     system, c = make(n, centred, kind)
-    found = jax.jit(lambda s, c: solve(SOLVERS[name], s, c))(system, c)
+    found = solve(SOLVERS[name], system, c)
     assert bool(found.ok)
     assert np.allclose(system.O.layout.ravel(found.d), by_numpy(system, c, LAMBDA), atol=1e-8)
 
@@ -165,7 +167,7 @@ def test_fallback_takes_over_where_the_first_solver_fails():
     O = jacobian(model, params, samples.x)
     singular = Rows(O=O, b=jnp.array([1.0, 2.0, 3.0]), omega=row_weights(samples.omega, O))
     zero = jax.tree.map(jnp.zeros_like, params)
-    found = jax.jit(lambda s, c: solve(WithFallback(Kernel(0.0), Kernel(1e-3)), s, c))(singular, zero)
+    found = solve(WithFallback(Kernel(0.0), Kernel(1e-3)), singular, zero)
     assert bool(found.ok)
     assert np.allclose(O.layout.ravel(found.d), O.layout.ravel(solve(Kernel(1e-3), singular, zero).d))
 

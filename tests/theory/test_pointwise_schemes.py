@@ -184,7 +184,7 @@ def test_cross_entropy_step_is_the_generalised_gauss_newton_step():
     expected = -np.linalg.solve(G + 1e-2 * np.eye(15), g)
     for solver in (Normal(1e-2), Kernel(1e-2)):
         opt = ANGD(angd.ARGFlow.gradient(1.0), GGN(), solver)
-        moved, _, _, info = opt.step(problem, params, samples, opt.init(problem, params, samples))
+        moved, _, _, info = eqx.filter_jit(opt.step)(problem, params, samples, opt.init(problem, params, samples))
         found = ravel_pytree(jax.tree.map(jnp.subtract, moved, params))[0]
         assert np.allclose(found, expected, atol=1e-8)
         assert np.isclose(np.asarray(info.loss), -np.log(p[np.arange(7), np.asarray(label)]).mean())
@@ -232,7 +232,7 @@ def test_terms_of_a_loss_are_stacked_with_their_weights(solver):
     J, r = np.asarray(jax.jacrev(stacked)(theta)), np.asarray(stacked(theta))
     expected = -np.linalg.solve(J.T @ J + 1e-3 * np.eye(9), J.T @ r)
     opt = ANGD(angd.ARGFlow.gradient(1.0), Energy(), solver)
-    moved, _, _, info = opt.step(problem, params, samples, opt.init(problem, params, samples))
+    moved, _, _, info = eqx.filter_jit(opt.step)(problem, params, samples, opt.init(problem, params, samples))
     assert np.allclose(ravel_pytree(moved)[0] - theta, expected, atol=1e-7)
     assert np.isclose(np.asarray(info.loss), 0.5 * r @ r)
     assert np.isclose(np.asarray(info.loss), problem.loss(params, samples))
@@ -241,7 +241,7 @@ def test_terms_of_a_loss_are_stacked_with_their_weights(solver):
 def test_a_field_metric_lives_on_the_samples_it_is_told():
     problem, params, samples = two_terms()
     opt = ANGD(angd.ARGFlow.gradient(0.1), L2(), Normal(1e-3))
-    _, _, _, info = opt.step(problem, params, samples, opt.init(problem, params, samples))
+    _, _, _, info = eqx.filter_jit(opt.step)(problem, params, samples, opt.init(problem, params, samples))
     assert info.slope < 0
     with pytest.raises(ValueError, match="finds no such samples; there are: boundary, interior"):
         ANGD(angd.ARGFlow.gradient(0.1), L2(on="middle"), Normal(1e-3)).init(problem, params, samples)

@@ -177,9 +177,9 @@ def test_nesterov_flow_in_l2_is_nesterovs_method_preconditioned():
         expected.append(y)
     opt = presets.nesterov(rate, angd.L2(), Normal(0.0))
     found = []
-    params, state = theta0, opt.init(LinearModel(), theta0, batch)
+    params, state, step = theta0, opt.init(LinearModel(), theta0, batch), eqx.filter_jit(opt.step)
     for _ in range(STEPS):
-        params, _, state, _ = opt.step(LinearModel(), params, batch, state)
+        params, _, state, _ = step(LinearModel(), params, batch, state)
         found.append(np.asarray(params))
     assert np.abs(np.array(found) - np.array(expected)).max() < 1e-10
 
@@ -195,7 +195,7 @@ def test_natural_gradient_direction_in_function_space_does_not_depend_on_the_par
 
     def push(problem, params):
         opt = angd.ANGD(angd.ARGFlow.gradient(1.0), angd.Energy(), Normal(0.0))
-        moved, *_ = opt.step(problem, params, batch, opt.init(problem, params, batch))
+        moved, *_ = eqx.filter_jit(opt.step)(problem, params, batch, opt.init(problem, params, batch))
         d = jax.tree.map(jnp.subtract, moved, params)
         return jacobian(problem.residual, params, batch.x).matvec(d)
 

@@ -249,7 +249,7 @@ def test_projected_directions_may_climb_and_the_sign_test_turns_them(name):
     def slope(controller: Any):
         opt = ANGD(angd.ARGFlow(h=1.0), metric, EXACT, controller)
         theta = jnp.zeros(())
-        return opt.step(problem, theta, samples, opt.init(problem, theta, samples))[3]
+        return eqx.filter_jit(opt.step)(problem, theta, samples, opt.init(problem, theta, samples))[3]
 
     info = slope(angd.Constant())
     assert np.isclose(info.slope, climb, atol=1e-8)

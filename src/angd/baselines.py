@@ -1,0 +1,68 @@
+"""What one would use instead: SGD, Adam and L-BFGS of optax behind the same `init` and `step`."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import PyTree
+
+from angd.jacobian import check_params
+from angd.results import RESULTS
+from angd.step import Info
+from angd.tree import all_finite, dot, norm, where
+
+
+class Baseline(eqx.Module):
+    """Any optax transformation, for problems with `loss(params, samples)`; a step that is not finite is refused."""
+
+    transformation: optax.GradientTransformationExtraArgs
+
+    def init(self, problem: Any, params: PyTree, samples: Any) -> PyTree:
+        check_params(params)
+        return self.transformation.init(params)
+
+    def step(self, problem: Any, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Info]:
+        def loss(params: PyTree) -> Any:
+            return problem.loss(params, samples)
+
+        value, gradient = jax.value_and_grad(loss)(params)
+        update, after = self.transformation.update(gradient, state, params, value=value, grad=gradient, value_fn=loss)
+        ok = all_finite(update) & jnp.isfinite(value)
+        params, state = where(ok, (optax.apply_updates(params, update), after), (params, state))
+        return params, samples, state, _info(value, gradient, update, ok)
+
+
+def sgd(rate: Any, momentum: float | None = None) -> Baseline:
+    """Stochastic gradient descent; `rate` is a number or an optax schedule."""
+    return _baseline(optax.sgd(rate, momentum))
+
+
+def adam(rate: Any = 1e-3) -> Baseline:
+    """Adam; `rate` is a number or an optax schedule."""
+    return _baseline(optax.adam(rate))
+
+
+def lbfgs(memory: int = 50) -> Baseline:
+    """L-BFGS with optax's zoom line search, for fixed samples."""
+    return _baseline(optax.lbfgs(memory_size=memory))
+
+
+def _baseline(transformation: optax.GradientTransformation) -> Baseline:
+    return Baseline(optax.with_extra_args_support(transformation))
+
+
+def _info(value: Any, gradient: PyTree, update: PyTree, ok: Any) -> Info:
+    nothing = jnp.full((), jnp.nan)
+    return Info(
+        loss=value,
+        norm=norm(update),
+        moved=jnp.where(ok, norm(update), 0.0),
+        slope=dot(gradient, update),
+        damping=nothing,
+        ratio=nothing,
+        accepted=ok,
+        restarted=jnp.zeros((), bool),
+        result=RESULTS.where(ok, RESULTS.successful, RESULTS.loss_not_finite),
+    )

@@ -1,0 +1,1 @@
+"""Problems: what a model should do, told at one point."""

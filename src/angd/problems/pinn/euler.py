@@ -1,0 +1,90 @@
+"""The Euler equations of a gas in one dimension, in (ρ, u, p) with conservative fluxes: Toro's problem 123.
+
+Two rarefactions run apart from x = 0.5 and leave almost a vacuum: (ρ, u, p) = (1, −2, 0.4) | (1, 2, 0.4), γ = 1.4 and
+t ≤ 0.2.
+The exact solution of two rarefactions is in closed form.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from angd.problems.pinn.derivatives import Field, d
+from angd.problems.pinn.domains import Box, Faces
+from angd.problems.pinn.networks import Network
+from angd.problems.pinn.problem import Condition, Problem
+
+GAMMA, MIDDLE = 1.4, 0.5
+LEFT, RIGHT = (1.0, -2.0, 0.4), (1.0, 2.0, 0.4)
+DOMAIN = Box((0.0, 0.2), (0.0, 1.0))
+
+
+def conserved(state: Float[Array, "3"]) -> Float[Array, "3"]:
+    """(ρ, ρu, E) from (ρ, u, p)."""
+    rho, u, p = state
+    return jnp.stack([rho, rho * u, p / (GAMMA - 1) + 0.5 * rho * u**2])
+
+
+def flux(state: Float[Array, "3"]) -> Float[Array, "3"]:
+    """(ρu, ρu² + p, (E + p)u)."""
+    rho, u, p = state
+    energy = p / (GAMMA - 1) + 0.5 * rho * u**2
+    return jnp.stack([rho * u, rho * u**2 + p, (energy + p) * u])
+
+
+def residual(field: Field, z: Float[Array, "2"]) -> Float[Array, "3"]:
+    """∂_t of the conserved quantities + ∂_x of their fluxes."""
+    return d(lambda y: conserved(field(y)), 0)(z) + d(lambda y: flux(field(y)), 1)(z)
+
+
+def initial(x: Float[Array, ""]) -> Float[Array, "3"]:
+    """The state at t = 0."""
+    return jnp.where(x < MIDDLE, jnp.asarray(LEFT), jnp.asarray(RIGHT))
+
+
+def euler(network: Network | None = None, weight: float = 10.0) -> Problem:
+    """Problem 123 with the states at t = 0 and at both ends as conditions."""
+
+    def start(field: Field, z: Float[Array, "2"]) -> Float[Array, "3"]:
+        return field(z) - initial(z[1])
+
+    conditions = {
+        "initial": Condition(DOMAIN.face(0, "lower"), start, weight),
+        "ends": Condition(Faces((DOMAIN.face(1, "lower"), DOMAIN.face(1, "upper"))), start, weight),
+    }
+    return Problem(network or Network((24, 24, 24), outputs=3), DOMAIN, residual, conditions)
+
+
+def star() -> tuple[float, float, float]:
+    """(ρ, u, p) between the two rarefactions."""
+    (rho, u_left, p), (_, u_right, _) = LEFT, RIGHT
+    sound = (GAMMA * p / rho) ** 0.5
+    power = (GAMMA - 1) / (2 * GAMMA)
+    p_star = p * (1 - (GAMMA - 1) / 4 * (u_right - u_left) / sound) ** (1 / power)
+    return rho * (p_star / p) ** (1 / GAMMA), (u_left + u_right) / 2, p_star
+
+
+def solution(z: np.ndarray) -> np.ndarray:
+    """(ρ, u, p) at points (t, x): self-similar in (x − ½)/t, symmetric about the middle."""
+    t, x = z.T
+    speed = np.where(t > 0, (x - MIDDLE) / np.where(t > 0, t, 1.0), np.sign(x - MIDDLE) * np.inf)
+    right = np.stack(_right_half(np.abs(speed)), axis=1)
+    right[:, 1] *= np.where(speed < 0, -1.0, 1.0)
+    return right
+
+
+def _right_half(s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The state at speed s ≥ 0 from the middle: star, fan, or undisturbed."""
+    rho, u, p = RIGHT
+    sound = (GAMMA * p / rho) ** 0.5
+    rho_star, u_star, p_star = star()
+    tail, head = u_star + (GAMMA * p_star / rho_star) ** 0.5, u + sound
+    fan = (2 - (GAMMA - 1) * (u - np.minimum(s, head)) / sound) / (GAMMA + 1)
+    fan_u = 2 / (GAMMA + 1) * (-sound + (GAMMA - 1) / 2 * u + np.minimum(s, head))
+    fan_rho, fan_p = rho * fan ** (2 / (GAMMA - 1)), p * fan ** (2 * GAMMA / (GAMMA - 1))
+    where = [s < tail, s < head]
+    return (
+        np.select(where, [np.full_like(s, rho_star), fan_rho], rho),
+        np.select(where, [np.full_like(s, u_star), fan_u], u),
+        np.select(where, [np.full_like(s, p_star), fan_p], p),
+    )

@@ -1,0 +1,60 @@
+"""Fully connected networks as plain functions of their parameters."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"tanh": jnp.tanh, "sin": jnp.sin}
+
+
+class Network(eqx.Module):
+    """z ↦ embed(z) → layers of `widths` → `outputs` numbers (a scalar field if None).
+
+    `embed` maps a point to features (periodic coordinates, a change of scale); it must be a function known by name or a
+    module, so that the network is the same object in every step.
+    """
+
+    widths: tuple[int, ...] = eqx.field(static=True)
+    outputs: int | None = eqx.field(static=True, default=None)
+    activation: str = eqx.field(static=True, default="tanh")
+    embed: Callable[[Array], Array] | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"Network: activation must be one of {sorted(ACTIVATIONS)}, got {self.activation!r}.")
+        if not self.widths or min(self.widths) < 1:
+            raise ValueError(f"Network: widths must be positive, got {self.widths}.")
+
+    def init(self, key: Array, dimension: int) -> PyTree:
+        """Weights of variance 1/fan-in (Glorot for tanh), biases zero."""
+        features = self.features(jnp.zeros(dimension)).shape[0]
+        sizes = list(pairwise([features, *self.widths, self.outputs or 1]))
+        keys = jax.random.split(key, len(sizes))
+        return [_layer(k, i, o, self.activation) for k, (i, o) in zip(keys, sizes, strict=True)]
+
+    def features(self, z: Float[Array, " D"]) -> Float[Array, " F"]:
+        return z if self.embed is None else self.embed(z)
+
+    def __call__(self, params: PyTree, z: Float[Array, " D"]) -> Float[Array, "*m"]:
+        y, activate = self.features(z), ACTIVATIONS[self.activation]
+        for W, b in params[:-1]:
+            y = activate(y @ W + b)
+        W, b = params[-1]
+        y = y @ W + b
+        return y[0] if self.outputs is None else y
+
+
+def _layer(key: Array, ins: int, outs: int, activation: str) -> tuple[Array, Array]:
+    if activation == "sin":
+        bound = (6 / ins) ** 0.5
+        return jax.random.uniform(key, (ins, outs), minval=-bound, maxval=bound), jnp.zeros(outs)
+    return jax.random.normal(key, (ins, outs)) * (2 / (ins + outs)) ** 0.5, jnp.zeros(outs)
+
+
+def size(params: PyTree) -> int:
+    """Number of parameters."""
+    return sum(leaf.size for leaf in jax.tree.leaves(params))

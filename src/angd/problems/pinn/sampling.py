@@ -1,0 +1,126 @@
+"""Where the equations are asked to hold: samplers give each term its points, anew in every step or once for all."""
+
+import abc
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from angd.problems.pinn.problem import INTERIOR, Problem
+from angd.samples import Samples
+
+
+class Sampler(eqx.Module):
+    """`sampler(key, problem, params)` → samples of every term."""
+
+    @abc.abstractmethod
+    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+        """Fresh samples."""
+
+
+class Uniform(Sampler):
+    """Independent uniform points."""
+
+    counts: Mapping[str, int] = eqx.field(static=True)
+
+    def __init__(self, **counts: int):
+        self.counts = _Counts(counts)
+
+    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+        check_counts(self.counts, problem)
+        return {
+            name: Samples(_draw(key, name, place, self.counts[name]), weight=problem.weight(name))
+            for name, place in problem.places().items()
+        }
+
+
+class Sobol(Sampler):
+    """Sobol points, shifted at random (modulo the box), so that each set is even and fresh."""
+
+    counts: Mapping[str, int] = eqx.field(static=True)
+
+    def __init__(self, **counts: int):
+        self.counts = _Counts(counts)
+
+    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+        check_counts(self.counts, problem)
+        return {
+            name: Samples(_shifted(key, name, place, self.counts[name]), weight=problem.weight(name))
+            for name, place in problem.places().items()
+        }
+
+
+class Adaptive(Sampler):
+    """Residual-adaptive points (RAD): from a pool of `pool` n uniform ones, density ∝ |r|/mean|r| + `floor`.
+
+    The interior is adapted; conditions keep uniform points. Points are drawn without replacement.
+    """
+
+    counts: Mapping[str, int] = eqx.field(static=True)
+    pool: int = eqx.field(static=True)
+    floor: float
+    power: float
+
+    def __init__(self, pool: int = 8, floor: float = 1.0, power: float = 1.0, **counts: int):
+        self.counts, self.pool, self.floor, self.power = _Counts(counts), pool, floor, power
+
+    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+        samples = Uniform(**self.counts)(key, problem, params)
+        n = self.counts[INTERIOR]
+        candidates = _draw(key, "pool", problem.domain, self.pool * n)
+        r = jax.vmap(problem.residuals[INTERIOR], (None, 0))(params, candidates)
+        size = jnp.sqrt(jnp.sum(r.reshape(self.pool * n, -1) ** 2, axis=1)) ** self.power
+        density = size / jnp.mean(size) + self.floor
+        gumbel = jax.random.gumbel(_named(key, "choice"), (self.pool * n,))
+        _, chosen = jax.lax.top_k(jnp.log(density) + gumbel, n)
+        return samples | {INTERIOR: Samples(candidates[chosen])}
+
+
+class Fixed(Sampler):
+    """What another sampler draws first, for ever."""
+
+    inner: Sampler
+    key: Array
+
+    def __init__(self, inner: Sampler, key: Array):
+        self.inner, self.key = inner, key
+
+    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+        return self.inner(self.key, problem, params)
+
+
+def check_counts(counts: Mapping[str, int], problem: Problem) -> None:
+    """Every term needs points, and every count a term."""
+    terms = set(problem.places())
+    if set(counts) != terms:
+        raise ValueError(f"Points are needed for {sorted(terms)}, but counts name {sorted(counts)}.")
+    if min(counts.values()) < 1:
+        raise ValueError(f"Every term needs at least one point, got {dict(counts)}.")
+
+
+class _Counts(dict[str, int]):
+    """A dictionary that may be a static field."""
+
+    def __hash__(self):  # type: ignore[override]
+        return hash(tuple(sorted(self.items())))
+
+
+def _named(key: Array, name: str) -> Array:
+    """A key of its own for every name, the same in every process."""
+    return jax.random.fold_in(key, zlib.crc32(name.encode()))
+
+
+def _draw(key: Array, name: str, place: Any, n: int) -> Float[Array, "n D"]:
+    return place.place(jax.random.uniform(_named(key, name), (n, place.dimension)))
+
+
+def _shifted(key: Array, name: str, place: Any, n: int) -> Float[Array, "n D"]:
+    from scipy.stats import qmc
+
+    points = qmc.Sobol(place.dimension, scramble=False).random_base2(max(n - 1, 1).bit_length())[:n]
+    shift = jax.random.uniform(_named(key, name), (1, place.dimension))
+    return place.place((jnp.asarray(points) + shift) % 1.0)

@@ -1,0 +1,206 @@
+"""Physics-informed problems: references against independent computations, derivatives, samplers, refusals."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from angd.problems.pinn import Adaptive, Box, Condition, Fixed, Network, Problem, Sobol, Uniform, burgers, d, euler
+
+SMALL = Network((6, 5))
+KEY = jax.random.key(0)
+
+
+def cole_hopf(initial, z):
+    """The exact solution once more, in JAX: one trapezoidal rule, so that autodiff can be its judge."""
+    y = jnp.linspace(-3, 3, 24001)
+    mirrored = 1 - jnp.abs((y + 1) % 4 - 2)
+    exponent = -((z[1] - y) ** 2 / (2 * z[0]) + burgers.INITIAL[initial].integral(mirrored)) / (2 * burgers.NU)
+    w = jnp.exp(exponent - jax.lax.stop_gradient(exponent.max()))
+    return jnp.sum((z[1] - y) / z[0] * w) / jnp.sum(w)
+
+
+POINTS = np.array([[0.2, 0.3], [0.45, -0.05], [0.5, 0.002], [0.9, 0.7], [0.3, -0.95]])
+
+
+@pytest.mark.parametrize("initial", ["-sin", "sin"])
+def test_exact_solution_satisfies_the_equation(initial):
+    """The loss is zero on the exact solution: u_t + u u_x − ν u_xx by autodiff of the reference."""
+    for z in POINTS:
+        r = burgers.residual(lambda y: cole_hopf(initial, y), jnp.asarray(z))
+        scale = abs(d(lambda y: cole_hopf(initial, y), 0)(jnp.asarray(z))) + 1
+        assert abs(r) < 1e-8 * scale
+
+
+@pytest.mark.parametrize("initial", ["-sin", "sin", "1-cos"])
+def test_reference_does_not_depend_on_its_quadrature_and_meets_its_conditions(initial):
+    fine = burgers.solution(initial, POINTS, panel=0.005, nodes=24)
+    assert np.abs(burgers.solution(initial, POINTS) - fine).max() < 1e-12
+    walls = burgers.solution(initial, np.array([[0.3, -1.0], [0.3, 1.0], [1.0, 1.0]]))
+    assert np.abs(walls).max() < 1e-12
+    x = np.linspace(-1, 1, 9)
+    early, start = (burgers.solution(initial, np.stack([np.full(9, t), x], axis=1)) for t in (1e-6, 0.0))
+    assert np.allclose(early, start, atol=1e-4)
+
+
+def test_steepest_slope_is_the_published_one():
+    """∂u/∂x(0, t = 1.6037/π) = −152.00516 for −sin πx (Basdevant et al. 1986)."""
+    t, h = 1.6037 / np.pi, 2e-5
+    ahead, behind = burgers.solution("-sin", np.array([[t, h], [t, -h]]))
+    assert abs((ahead - behind) / (2 * h) + 152.00516) < 0.01
+
+
+def finite_differences(initial, cells, t):
+    """Second-order conservative differences with odd ghost cells, integrated by scipy's LSODA."""
+    dx = 2 / cells
+    x = -1 + dx * (np.arange(cells) + 0.5)
+
+    def field(_, u):
+        wide = np.concatenate([[-u[0]], u, [-u[-1]]])
+        flux = (wide[:-1] ** 2 + wide[:-1] * wide[1:] + wide[1:] ** 2) / 6
+        return -np.diff(flux) / dx + burgers.NU * np.diff(wide, 2) / dx**2
+
+    start = np.asarray(burgers.INITIAL[initial].h(x))
+    return x, solve_ivp(field, (0, t), start, "LSODA", rtol=1e-8, atol=1e-10, lband=1, uband=1).y[:, -1]
+
+
+@pytest.mark.parametrize("initial", ["-sin", "sin", "1-cos"])
+def test_reference_is_the_limit_of_finite_differences(initial):
+    """Errors fall fourfold when cells are halved, towards the reference and nothing else."""
+    errors = []
+    for cells in (1000, 2000):
+        x, u = finite_differences(initial, cells, 0.25)
+        exact = burgers.solution(initial, np.stack([np.full(cells, 0.25), x], axis=1))
+        errors.append(np.linalg.norm(u - exact) / np.linalg.norm(exact))
+    assert errors[1] < 2e-3
+    assert 3.4 < errors[0] / errors[1] < 4.6
+
+
+def test_riemann_solution_has_the_published_star_state_and_conserves():
+    rho, u, p = euler.star()
+    assert np.allclose([rho, u, p], [0.021852, 0.0, 0.0018939], atol=1e-6)
+    z = np.array([[0.2, 0.62], [0.1, 0.7], [0.15, 0.35]])
+    eps = 1e-5
+
+    def conserved(y):
+        return np.stack([np.asarray(euler.conserved(jnp.asarray(s))) for s in euler.solution(y)])
+
+    def flux(y):
+        return np.stack([np.asarray(euler.flux(jnp.asarray(s))) for s in euler.solution(y)])
+
+    t, x = eps * np.array([[1.0, 0.0]]), eps * np.array([[0.0, 1.0]])
+    balance = (conserved(z + t) - conserved(z - t) + flux(z + x) - flux(z - x)) / (2 * eps)
+    assert np.abs(balance).max() < 1e-5
+    assert np.allclose(euler.solution(np.array([[0.0, 0.2], [0.0, 0.8]])), [euler.LEFT, euler.RIGHT])
+
+
+def test_derivatives_of_a_field_are_those_of_nested_reverse_mode_and_of_differences():
+    params = SMALL.init(KEY, 2)
+
+    def u(z):
+        return SMALL(params, z)
+
+    z, eps = jnp.array([0.3, -0.4]), 1e-5
+    assert np.isclose(d(u, 1)(z), jax.grad(u)(z)[1], atol=1e-12)
+    assert np.isclose(d(u, 0, 1)(z), jax.hessian(u)(z)[0, 1], atol=1e-12)
+    shift = jnp.array([0.0, eps])
+    assert np.isclose(d(u, 1, 1)(z), (u(z + shift) - 2 * u(z) + u(z - shift)) / eps**2, atol=1e-4)
+
+
+@pytest.mark.parametrize("make", [burgers.burgers, lambda: burgers.burgers("1-cos"), euler.euler])
+def test_problems_have_losses_and_samples_of_every_term(make):
+    problem = make()
+    params = problem.init(KEY)
+    samples = Uniform(**dict.fromkeys(problem.places(), 6))(KEY, problem, params)
+    assert set(samples) == set(problem.residuals)
+    by_hand = sum(
+        0.5
+        * problem.weight(name)
+        * jnp.mean(jnp.sum(jax.vmap(f, (None, 0))(params, samples[name].x).reshape(6, -1) ** 2, 1))
+        for name, f in problem.residuals.items()
+    )
+    assert np.isclose(problem.loss(params, samples), by_hand)
+
+
+def test_periodic_network_repeats():
+    problem = burgers.burgers()
+    params = problem.init(KEY)
+    left, right = (problem.field(params, jnp.array([0.4, x])) for x in (-1.0, 1.0))
+    assert np.isclose(left, right, atol=1e-12)
+    assert set(problem.conditions) == {"initial"}
+    assert set(burgers.burgers(network=SMALL).conditions) == {"initial", "walls"}
+
+
+@pytest.mark.parametrize("sampler", [Uniform, Sobol, Adaptive])
+def test_samplers_fill_their_places_and_nothing_else(sampler):
+    problem = burgers.burgers("1-cos", SMALL)
+    params = problem.init(KEY)
+    draw = sampler(interior=64, initial=16, walls=10)
+    samples = draw(KEY, problem, params)
+    t, x = samples["interior"].x.T
+    assert samples["interior"].x.shape == (64, 2)
+    assert 0 <= t.min() < 0.2
+    assert 0.8 < t.max() <= 1
+    assert -1 <= x.min() < -0.7
+    assert np.all(samples["initial"].x[:, 0] == 0)
+    assert np.all(np.abs(samples["walls"].x[:, 1]) == 1)
+    assert np.isclose(samples["walls"].omega.sum(), 10.0)
+    other = draw(jax.random.key(1), problem, params)["interior"].x
+    assert not np.allclose(samples["interior"].x, other)
+    fixed = Fixed(draw, KEY)
+    assert np.array_equal(fixed(jax.random.key(1), problem, params)["interior"].x, samples["interior"].x)
+
+
+def test_sobol_points_are_more_even_than_random_ones():
+    problem = burgers.burgers("-sin", SMALL)
+    params = problem.init(KEY)
+
+    def spread(sampler):
+        x = np.asarray(sampler(interior=256, initial=4, walls=4)(KEY, problem, params)["interior"].x[:, 0])
+        return np.histogram(x, bins=16, range=(0, 1))[0].std()
+
+    assert spread(Sobol) < 0.5 * spread(Uniform)
+
+
+def test_adaptive_points_go_where_the_residual_is_large():
+    """The residual is made large for x > 0: the share of points there is (r̄ + 1 weighted), not one half."""
+    box = Box((0.0, 1.0), (-1.0, 1.0))
+    bumpy = Problem(SMALL, box, lambda u, z: jnp.where(z[1] > 0, 3.0, 1.0) + 0 * u(z), {})
+    samples = Adaptive(interior=4000, pool=16)(KEY, bumpy, bumpy.init(KEY))
+    share = np.mean(np.asarray(samples["interior"].x[:, 1]) > 0)
+    assert abs(share - 2.5 / 4) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("make_it", "words"),
+    [
+        (lambda: Box((1.0, 0.0)), "lower < upper"),
+        (lambda: Box((0.0, 1.0)).face(1, "lower"), "no 'lower' side of coordinate 1"),
+        (lambda: Network((5,), activation="relu"), "activation must be one of"),
+        (lambda: Network(()), "widths must be positive"),
+        (lambda: burgers.burgers("cos"), "initial must be one of"),
+        (lambda: Uniform(interior=5)(KEY, burgers.burgers(), None), r"Points are needed for \['initial', 'interior'\]"),
+        (lambda: Uniform(interior=5, initial=0)(KEY, burgers.burgers(), None), "at least one point"),
+        (lambda: d(lambda z: z[0], 2)(jnp.zeros(2)), "no coordinate 2"),
+        (
+            lambda: Problem(SMALL, Box((0.0, 1.0)), lambda u, z: jnp.zeros((2, 2)), {}).init(KEY),
+            "a number or a vector at one point",
+        ),
+        (
+            lambda: Problem(
+                SMALL, Box((0.0, 1.0)), lambda u, z: u(z), {"end": Condition(Box((0, 1), (0, 1)), lambda u, z: u(z))}
+            ),
+            "another dimension",
+        ),
+        (
+            lambda: Problem(
+                SMALL, Box((0.0, 1.0)), lambda u, z: u(z), {"interior": Condition(Box((0, 1)), lambda u, z: u(z))}
+            ),
+            "the equation's own name",
+        ),
+    ],
+)
+def test_misuse_is_refused_with_a_sentence(make_it, words):
+    with pytest.raises(ValueError, match=words):
+        make_it()
