@@ -24,7 +24,8 @@ FREE = ("test_exam.py", "test_docs.py", "test_kfac.py", "test_controllers.py", "
 
 
 def pytest_collection_modifyitems(items):
-    """Keep the tests of a file on one worker, for `--dist loadgroup`."""
+    """For `--dist loadgroup`: keep the tests of a file on one worker, and start with these large pieces."""
+    items.sort(key=lambda item: item.path.name in FREE)
     for item in items:
         if item.path.name not in FREE:
             item.add_marker(pytest.mark.xdist_group(item.path.name))

@@ -1,3 +1,4 @@
+from . import baselines as baselines
 from . import parallel as parallel
 from . import presets as presets
 from .controllers.base import AbstractController as AbstractController

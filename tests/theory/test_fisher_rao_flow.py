@@ -92,7 +92,15 @@ def test_flow_continued_on_the_sphere_keeps_t_squared_times_the_gap_bounded():
     assert np.allclose(found, [2.99, 3.75, 3.96, 3.93, 2.86], rtol=0.01)
 
 
-@pytest.mark.parametrize(("half_width", "first_zero"), [(3.0, 1.104), (4.0, 0.811), (6.0, 0.531), (8.0, 0.396)])
+@pytest.mark.parametrize(
+    ("half_width", "first_zero"),
+    [
+        (3.0, 1.104),
+        pytest.param(4.0, 0.811, marks=pytest.mark.slow),
+        pytest.param(6.0, 0.531, marks=pytest.mark.slow),
+        (8.0, 0.396),
+    ],
+)
 def test_first_zero_without_friction_comes_as_predicted(half_width, first_zero):
     """E16: q = √ρ oscillates with frequency² γ[f]/2 where [f] > 0, so it vanishes near t = (π/2)/√(max[f]/2)."""
     manifold, x, rho0 = grid(half_width)

@@ -11,7 +11,7 @@ from printed import PrintedMetric, printed_R, random_metric
 import angd
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_first_order_system_equals_the_christoffel_equation_on_a_random_metric(seed):
     manifold, L, x0 = random_metric(seed)
     flow = angd.ARGFlow(alpha=angd.OverTime(3.0), beta=0.6)

@@ -70,7 +70,10 @@ def test_alpha_2_violates_the_printed_rate_on_every_metric(realise):
     assert "no O(1/t²) guarantee" in solution.verdict()
 
 
-@pytest.mark.parametrize(("p", "alpha"), [(1.5, 2.0), (1.2, 2.5), (1.2, 3.0)])
+@pytest.mark.parametrize(
+    ("p", "alpha"),
+    [pytest.param(1.5, 2.0, marks=pytest.mark.slow), pytest.param(1.2, 2.5, marks=pytest.mark.slow), (1.2, 3.0)],
+)
 def test_power_oscillator_decays_with_the_known_exponent_and_suprema(p, alpha):
     """|s|^p falls like t^(−2pα/(p+2)); only from α = 3 on is t² |s|^p bounded for every p."""
     manifold, L, rho0, minimiser = one_mode(p)
@@ -121,11 +124,11 @@ def sobolev_problem():
 CASES = [
     (fisher_rao_problem, 1.0, 3.0, 0.0, False),
     (fisher_rao_problem, 1.0, 3.0, 0.5, True),
-    (fisher_rao_problem, 1.0, 3.0, 2.0, True),
+    pytest.param(fisher_rao_problem, 1.0, 3.0, 2.0, True, marks=pytest.mark.slow),
     (fisher_rao_problem, 2.0, 4.0, 1.0, False),
-    (fisher_rao_problem, 2.0, 5.0, 1.0, False),
+    pytest.param(fisher_rao_problem, 2.0, 5.0, 1.0, False, marks=pytest.mark.slow),
     (gaussian_problem, 1.0, 3.0, 0.0, False),
-    (gaussian_problem, 1.0, 3.0, 0.5, True),
+    pytest.param(gaussian_problem, 1.0, 3.0, 0.5, True, marks=pytest.mark.slow),
     (gaussian_problem, 3.0, 4.0, 1.0, True),
     (sobolev_problem, 1.0, 3.0, 0.0, False),
     (sobolev_problem, 1.0, 3.0, 0.5, True),
