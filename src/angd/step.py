@@ -95,7 +95,7 @@ class ANGD(eqx.Module):
         if self.controller.compares_losses:
             eqx.filter_eval_shape(self.metric.loss, problem, params, samples)
         first = self.flow.step(0, self.flow.t0)
-        memory = Memory.fresh(params, self.metric.start(problem, params, samples))
+        memory = self._at_rest(problem, params, samples)
         system = eqx.filter_eval_shape(self._draft, problem, params, samples, memory, first).system
         return State(
             k=jnp.zeros((), int),
@@ -112,33 +112,39 @@ class ANGD(eqx.Module):
         c = self.flow.step(state.k, state.t, state.beta_prev)
         setting = self._setting(problem, params, samples, state.memory, c)
         draft = self.metric.draft(setting)
-        prepared, carried = self.solver.prepare(draft.system, state.solver, self.controller.many)
+        prepared, averages = self.solver.prepare(draft.system, state.solver, self.controller.many)
         proposal = self._proposal(setting, draft, prepared)
         damping = self.controller.damping(state.controller, self._damping())
         trial, control = self.controller.adjust(proposal, proposal.direction(damping), state.controller)
-
         finite = trial.ok & all_finite(trial.d) & jnp.isfinite(trial.scale)
         accepted = finite & trial.accepted
-        stride = trial.scale * c.h
-        taken = Taken(stride, trial.restarted)
-
-        def invert(system: AbstractSystem) -> PyTree:
-            return prepared.at(trial.damping).direction(system, zeros_like(params)).d
-
-        memory = Memory(params, trial.d, self.metric.remember(setting, draft, taken, invert), jnp.ones((), bool))
-        after = (combine((1.0, params), (stride, trial.d)), self.metric.move(setting, draft, taken), memory, carried)
-        at_rest = Memory.fresh(params, self.metric.start(problem, params, samples))
-        stay = (params, samples, where(finite, state.memory, at_rest), state.solver)
-        params, samples, memory, carried = where(accepted, after, stay)
-        new = State(
+        moved = self._moved(setting, draft, prepared, trial)
+        stay = (params, samples, where(finite, state.memory, self._at_rest(problem, params, samples)))
+        params, samples, memory = where(accepted, moved, stay)
+        after = State(
             k=state.k + 1,
             t=jnp.where(accepted, state.t + c.h, state.t),
             beta_prev=jnp.where(accepted, c.beta, state.beta_prev),
             memory=memory,
-            solver=carried,
+            solver=where(accepted, averages, state.solver),
             controller=control,
         )
-        return params, samples, new, _report(draft, proposal, trial, accepted, finite, stride)
+        return params, samples, after, _report(draft, proposal, trial, accepted, finite)
+
+    def _moved(self, setting: Setting, draft: Draft, prepared: Any, trial: Trial) -> tuple[PyTree, Any, Memory]:
+        """Parameters, samples and memory after the step is taken."""
+        taken = Taken(trial.scale * setting.c.h, trial.restarted)
+
+        def invert(system: AbstractSystem) -> PyTree:
+            return prepared.at(trial.damping).direction(system, zeros_like(setting.params)).d
+
+        kept = self.metric.remember(setting, draft, taken, invert)
+        memory = Memory(setting.params, trial.d, kept, jnp.ones((), bool))
+        params = combine((1.0, setting.params), (taken.stride, trial.d))
+        return params, self.metric.move(setting, draft, taken), memory
+
+    def _at_rest(self, problem: Any, params: PyTree, samples: Any) -> Memory:
+        return Memory.fresh(params, self.metric.start(problem, params, samples))
 
     def _draft(self, problem: Any, params: PyTree, samples: Any, memory: Memory, c: Coefficients) -> Draft:
         return self.metric.draft(self._setting(problem, params, samples, memory, c))
@@ -183,14 +189,12 @@ def _check_pair(metric: AbstractMetric, solver: AbstractSolver, transport: Abstr
         )
 
 
-def _report(
-    draft: Draft, proposal: Proposal, trial: Trial, accepted: Array, finite: Array, stride: Float[Array, ""]
-) -> Info:
+def _report(draft: Draft, proposal: Proposal, trial: Trial, accepted: Array, finite: Array) -> Info:
     length = norm(trial.d)
     return Info(
         loss=draft.loss,
         norm=length,
-        moved=jnp.where(accepted, jnp.abs(stride) * length, 0.0),
+        moved=jnp.where(accepted, norm(proposal.step(trial)), 0.0),
         slope=proposal.slope(trial.d),
         damping=trial.damping,
         ratio=trial.ratio,

@@ -185,6 +185,23 @@ def test_levenberg_marquardt_rejects_and_leaves_parameters_and_momentum():
     assert new.t == state.t
 
 
+@pytest.mark.parametrize("controller", [LevenbergMarquardt(), TrustRegion()])
+def test_damping_controllers_survive_a_matrix_that_cannot_be_factorised(controller):
+    """Two equal samples and no damping: the first try is not finite, more damping makes it so."""
+
+    class Two(eqx.Module):
+        def residual(self, params, x):
+            return jnp.sum(params) * x
+
+    opt = ANGD(GAUSS_NEWTON, Energy(), Kernel(0.0), controller)
+    samples = Samples(jnp.ones(3))
+    plain = walk(ANGD(GAUSS_NEWTON, Energy(), Kernel(0.0)), Two(), (1.0, 2.0, 3.0, 4.0), 1, samples)[0][2]
+    assert plain.result == RESULTS.singular
+    ((_, _, info),) = walk(opt, Two(), (1.0, 2.0, 3.0, 4.0), 1, samples)
+    assert np.isfinite(info.norm)
+    assert bool(info.accepted)
+
+
 def test_trust_region_takes_the_boldest_step_that_keeps_its_promise():
     """The choice is checked against all dampings of the grid, evaluated by hand."""
     problem, theta = Rosenbrock(), jnp.array([-1.2, 1.0])

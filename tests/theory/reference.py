@@ -32,15 +32,16 @@ class SobolevCircle:
     F = np.cos(x) + 0.5 * np.sin(2 * x)
     rho0 = 0.8 * np.sin(x) + 0.2
 
-    def __init__(self, s):
+    def __init__(self, s, beta=0.2):
+        self.b = beta
         series = sum(self.wave ** (2 * i) for i in range(abs(s) + 1))
         self.inverse = 1 / series if s >= 0 else series
 
     def beta(self, t):
-        return 0.2 / (1 + 0.3 * t)
+        return self.b / (1 + 0.3 * t)
 
     def beta_dot(self, t):
-        return -0.06 / (1 + 0.3 * t) ** 2
+        return -0.3 * self.b / (1 + 0.3 * t) ** 2
 
     def gamma(self, t):
         return 1 + 0.2 / t

@@ -29,7 +29,7 @@ def kl_problem():
 @pytest.mark.parametrize(
     ("beta", "gamma", "final"),
     [
-        (Decaying(0.0), Wave(), 3.694e-4),
+        pytest.param(Decaying(0.0), Wave(), 3.694e-4, marks=pytest.mark.slow),
         (Decaying(0.4), Wave(), 1.805e-3),
         (Decaying(0.4, 0.2), Wave(0.1), None),
     ],
@@ -48,7 +48,11 @@ def test_cotangent_form_equals_sphere_form(beta, gamma, final):
 
 
 @pytest.mark.parametrize(
-    ("beta", "sups"), [(0.0, [0.2406, 0.0897, 0.0416, 0.0232]), (0.4, [0.2594, 0.0216, 0.0027, 2.2e-5])]
+    ("beta", "sups"),
+    [
+        pytest.param(0.0, [0.2406, 0.0897, 0.0416, 0.0232], marks=pytest.mark.slow),
+        (0.4, [0.2594, 0.0216, 0.0027, 2.2e-5]),
+    ],
 )
 def test_t_squared_times_kl_stays_bounded(beta, sups):
     manifold, L, rho0, target = kl_problem()

@@ -57,19 +57,20 @@ def wave_start():
     return jnp.zeros(15).at[0].set(0.2).at[8].set(0.8)
 
 
-def circle(metric, h):
-    beta, gamma = Decaying(0.2, 0.3), OnePlusOverTime(0.2)
+def circle(metric, h, beta=0.2):
+    beta, gamma = Decaying(beta, 0.3), OnePlusOverTime(0.2)
     steps = jnp.asarray(round(3 / h))
     problem = FourierSeries()
     theta = run(problem, wave_start(), Samples(CIRCLE), metric, beta, gamma, jnp.asarray(h), steps, 1.0)
     return np.asarray(problem.values(theta))
 
 
+@pytest.mark.parametrize("beta", [0.0, 0.2])
 @pytest.mark.parametrize(("metric", "s"), [(L2Pointwise(), 0), (Hs(-1), -1)], ids=["L2 by rows", "H^-1"])
-def test_metrics_with_a_pointwise_variation_equal_the_recursion_on_the_grid(metric, s):
+def test_metrics_with_a_pointwise_variation_equal_the_recursion_on_the_grid(metric, s, beta):
     """E4, E6: the velocity is +G⁻¹Φ, and the force enters with a minus."""
-    judge = SobolevCircle(s)
-    coarse, fine = circle(metric, 0.01), circle(metric, 0.005)
+    judge = SobolevCircle(s, beta)
+    coarse, fine = circle(metric, 0.01, beta), circle(metric, 0.005, beta)
     exact = judge.exact(1.0, 4.0)
     assert np.abs(coarse - judge.scheme(0.01, 1.0, 300)).max() < 1e-9
     assert abs(np.log2(np.abs(coarse - exact).max() / np.abs(fine - exact).max()) - 1) < 0.05

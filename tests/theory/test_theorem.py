@@ -57,7 +57,10 @@ def translations(p):
     return angd.QuantileManifold.midpoints(3), lambda X: jnp.abs(jnp.mean(X)) ** p, X0, X0 - 1.0
 
 
-@pytest.mark.parametrize("realise", [one_mode, two_cells, translations])
+@pytest.mark.parametrize(
+    "realise",
+    [one_mode, pytest.param(two_cells, marks=pytest.mark.slow), pytest.param(translations, marks=pytest.mark.slow)],
+)
 def test_alpha_2_violates_the_printed_rate_on_every_metric(realise):
     """t² (L − L*) grows like t^0.5, although the printed conditions hold (w = 1 > 0, δ̇ = 2t ≤ 2t(α − 1))."""
     manifold, L, rho0, minimiser = realise(1.2)
@@ -122,15 +125,15 @@ def sobolev_problem():
 
 
 CASES = [
-    (fisher_rao_problem, 1.0, 3.0, 0.0, False),
+    pytest.param(fisher_rao_problem, 1.0, 3.0, 0.0, False, marks=pytest.mark.slow),
     (fisher_rao_problem, 1.0, 3.0, 0.5, True),
     pytest.param(fisher_rao_problem, 1.0, 3.0, 2.0, True, marks=pytest.mark.slow),
-    (fisher_rao_problem, 2.0, 4.0, 1.0, False),
+    pytest.param(fisher_rao_problem, 2.0, 4.0, 1.0, False, marks=pytest.mark.slow),
     pytest.param(fisher_rao_problem, 2.0, 5.0, 1.0, False, marks=pytest.mark.slow),
-    (gaussian_problem, 1.0, 3.0, 0.0, False),
+    pytest.param(gaussian_problem, 1.0, 3.0, 0.0, False, marks=pytest.mark.slow),
     pytest.param(gaussian_problem, 1.0, 3.0, 0.5, True, marks=pytest.mark.slow),
     (gaussian_problem, 3.0, 4.0, 1.0, True),
-    (sobolev_problem, 1.0, 3.0, 0.0, False),
+    pytest.param(sobolev_problem, 1.0, 3.0, 0.0, False, marks=pytest.mark.slow),
     (sobolev_problem, 1.0, 3.0, 0.5, True),
 ]
 

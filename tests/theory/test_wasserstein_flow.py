@@ -16,7 +16,7 @@ BETAS = {
     "0.3": (Decaying(0.3), (0.40108004, 1.55956328)),
     "0.3/(1+t/2)": (Decaying(0.3, 0.5), (0.33417321, 1.61049292)),
 }
-every_beta = pytest.mark.parametrize("beta", BETAS)
+every_beta = pytest.mark.parametrize("beta", ["0", pytest.param("0.3", marks=pytest.mark.slow), "0.3/(1+t/2)"])
 
 
 def flow_of(beta):

@@ -87,6 +87,10 @@ class Proposal(eqx.Module):
         """What θ would move by."""
         return scale(trial.scale * self.h, trial.d)
 
+    def present(self) -> Float[Array, ""]:
+        """L before the step."""
+        return self.evaluate(self.params)
+
     def loss(self, step: PyTree) -> Float[Array, ""]:
         """L after a step."""
         return self.evaluate(combine((1.0, self.params), (1.0, step)))

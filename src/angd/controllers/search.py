@@ -32,7 +32,7 @@ class LineSearch(AbstractSearch):
             raise ValueError(f"LineSearch: points must be at least 1, got {self.points}.")
 
     def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
-        before = proposal.loss(scale(0.0, trial.d))
+        before = proposal.present()
         first = self._best(proposal, trial, before)
 
         def again() -> Trial:
@@ -75,7 +75,7 @@ class LevenbergMarquardt(AbstractSearch):
         return memory
 
     def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
-        before = proposal.loss(scale(0.0, trial.d))
+        before = proposal.present()
 
         def judged(trial: Trial) -> Trial:
             ratio = proposal.gain(proposal.step(trial), before)
@@ -125,7 +125,7 @@ class TrustRegion(AbstractSearch):
         return memory
 
     def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
-        before = proposal.loss(scale(0.0, trial.d))
+        before = proposal.present()
         powers = jnp.linspace(-self.decades, self.decades, self.radii)
         grid = jnp.clip(memory * 10.0**powers, self.floor, self.cap).astype(trial.damping.dtype)
         first = self._boldest(proposal.direction, proposal, grid, before)
