@@ -24,7 +24,8 @@ from angd.jacobian import Chunked, Dense, Factored, jacobian
 from angd.solvers.positive import positive
 
 PAPER, WIDE = (2, 20, 50, 80, 80, 50, 20, 1), (2, 256, 256, 256, 256, 1)
-SIDE, LIMIT = 2048, 2 * 2**30
+# Dense is left out where it would not fit, Chunked where computing rows again would take minutes.
+SIDE, LIMIT, MOST = 2048, 2 * 2**30, 1e11
 
 
 class Burgers(eqx.Module):
@@ -84,7 +85,7 @@ def jobs(n: int, widths: Sequence[int]) -> dict[str, Callable[[], Any]]:
     p = sum(i * o + o for i, o in pairwise(widths))
     square = jax.random.normal(jax.random.key(2), (SIDE, SIDE))
     found: dict[str, Callable[[], Any]] = {"peak": partial(jax.jit(jnp.matmul), square, square)}
-    forms = [form for form in (Dense, Factored, Chunked) if form is not Dense or n * p * 8 <= LIMIT]
+    forms = [Factored, *([Dense] if n * p * 8 <= LIMIT else []), *([Chunked] if n * n * p <= MOST else [])]
     for form in forms:
         build = eqx.filter_jit(partial(jacobian, Burgers().residual, form=form))
         held = build(params, samples.x)
