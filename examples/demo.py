@@ -30,7 +30,7 @@ from angd.problems.pinn import Adaptive, Network, Uniform, burgers
 
 jax.config.update("jax_enable_x64", True)
 
-SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 75.0
+SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 85.0
 OUT = Path(sys.argv[2] if len(sys.argv) > 2 else "runs/demo")
 MANY, FEW = {"interior": 2500, "initial": 400}, {"interior": 1000, "initial": 250}
 NETWORK = Network((20, 20, 20), embed=burgers.periodic)
@@ -43,10 +43,13 @@ METHODS: dict[str, tuple[Any, Any]] = {
         Adaptive(**MANY),
     ),
     "ANGD, L² metric, μ = 0.8": (
-        angd.ANGD(angd.ARGFlow.momentum(0.8, 1e-2), angd.L2(), angd.Normal(1e-3), angd.Restart()),
+        angd.ANGD(angd.ARGFlow.momentum(0.8, 1e-2), angd.L2(), angd.Normal(1e-3), angd.LineSearch()),
         Uniform(**FEW),
     ),
-    "NGD, L² metric": (angd.presets.ngd(1e-2, angd.L2(), angd.Normal(1e-3)), Uniform(**FEW)),
+    "NGD, L² metric": (
+        angd.presets.ngd(1e-1, angd.L2(), angd.Normal(1e-3), angd.LineSearch()),
+        Uniform(**FEW),
+    ),
     "Adam": (baselines.adam(RATE), Uniform(**FEW)),
     "SGD, momentum 0.9": (baselines.sgd(1e-3, 0.9), Uniform(**FEW)),
 }
@@ -91,13 +94,13 @@ def draw(histories: dict[str, list[Record]], fields: dict[str, np.ndarray]) -> F
     left, right = figure.subplots(1, 2)
     for (name, history), colour in zip(histories.items(), COLOURS, strict=True):
         left.semilogy([r.cpu_seconds for r in history], [r.error for r in history], color=colour, label=name)
-    left.set(xlabel="CPU seconds", ylabel="relative L² error")
+    left.set(xlabel="CPU seconds", ylabel="relative L² error", ylim=(1e-5, 3))
     left.legend(frameon=False, fontsize=8)
     x = np.linspace(-1, 1, 401)
     right.plot(x, fields["exact"].reshape(101, 401)[-1], color="black", linewidth=2.5, label="exact")
     for name, colour in zip(histories, COLOURS, strict=True):
         right.plot(x, fields[name].reshape(101, 401)[-1], color=colour, linewidth=1.2)
-    right.set(xlabel="x", ylabel="u(t = 1, x)")
+    right.set(xlabel="x", ylabel="u(t = 1, x)", ylim=(-0.8, 0.8))
     right.legend(frameon=False, fontsize=8)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
@@ -118,9 +121,7 @@ def main() -> None:
     rows = {name: [asdict(record) for record in history] for name, history in histories.items()}
     write_atomically(OUT / "history.json", lambda path: path.write_text(json.dumps(rows, indent=1), encoding="utf-8"))
     minutes, seconds = divmod(time.perf_counter() - started, 60)
-    console.print(
-        f"Figure and history: {OUT / 'burgers.png'}, {OUT / 'history.json'} ({minutes:.0f} min {seconds:.0f} s)"
-    )
+    console.print(f"Figure and history are in {OUT} ({minutes:.0f} min {seconds:.0f} s).")
 
 
 if __name__ == "__main__":
