@@ -7,7 +7,6 @@ a full product, because the kernel is symmetric.
 """
 
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -19,6 +18,7 @@ import numpy as np
 from scipy.linalg import get_blas_funcs
 
 from angd.jacobian import Dense, Factored, jacobian
+from timing import best_times
 
 WIDTHS = (2, 20, 50, 80, 80, 50, 20, 1)
 SIDE = 2048
@@ -59,17 +59,6 @@ def held(form: Any, f: Callable[..., jax.Array], params: Any, xs: jax.Array) -> 
     return jacobian(f, params, xs, form=form).kernel()
 
 
-def best_times(jobs: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Best of several interleaved repetitions, after one to compile."""
-    best = dict.fromkeys(jobs, np.inf)
-    for repeat in range(REPEATS + 1):
-        for name, job in jobs.items():
-            start = time.perf_counter()
-            jax.block_until_ready(job())
-            best[name] = min(best[name], time.perf_counter() - start) if repeat else np.inf
-    return best
-
-
 def jobs(n: int) -> dict[str, Callable[[], Any]]:
     params, xs = network(jax.random.key(0)), jax.random.uniform(jax.random.key(1), (n, 2))
     square = jax.random.normal(jax.random.key(2), (SIDE, SIDE))
@@ -91,7 +80,7 @@ def jobs(n: int) -> dict[str, Callable[[], Any]]:
 
 def main(n: int = 1000) -> None:
     jax.config.update("jax_enable_x64", True)
-    times = best_times(jobs(n))
+    times = best_times(jobs(n), REPEATS)
     p = sum(i * o + o for i, o in pairwise(WIDTHS))
     peak = 2 * SIDE**3 / times.pop("peak")
     print(f"n = {n}, p = {p}, float64; matrix product of side {SIDE}: {peak / 1e9:.1f} GF/s\n")

@@ -8,7 +8,6 @@ the sum of Jacobian, kernel and factorisation measured alone.
 """
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -22,6 +21,7 @@ import numpy as np
 import angd
 from angd.jacobian import Chunked, Dense, Factored, jacobian
 from angd.solvers.positive import positive
+from timing import best_times
 
 PAPER, WIDE = (2, 20, 50, 80, 80, 50, 20, 1), (2, 256, 256, 256, 256, 1)
 # Dense is left out where it would not fit, Chunked where computing rows again would take minutes.
@@ -60,17 +60,6 @@ def network(widths: Sequence[int]) -> Any:
     keys = jax.random.split(jax.random.key(0), len(widths) - 1)
     shapes = zip(keys, widths[:-1], widths[1:], strict=True)
     return [(jax.random.normal(k, (i, o)) / np.sqrt(i), jnp.zeros(o)) for k, i, o in shapes]
-
-
-def best_times(jobs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Best of several interleaved repetitions, after one to compile."""
-    best = dict.fromkeys(jobs, np.inf)
-    for repeat in range(repeats + 1):
-        for name, job in jobs.items():
-            start = time.perf_counter()
-            jax.block_until_ready(job())
-            best[name] = min(best[name], time.perf_counter() - start) if repeat else np.inf
-    return best
 
 
 def step_of(solver: Any, params: Any, samples: angd.Samples) -> Callable[[], Any]:

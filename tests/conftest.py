@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections import Counter
 
 # Two simulated devices, for the tests that split a batch; must precede the import of JAX.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
@@ -23,10 +24,16 @@ install_import_hook("angd", "typecheck.typechecker")
 FREE = ("test_exam.py", "test_docs.py", "test_kfac.py", "test_controllers.py", "test_step.py", "test_taps.py")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """For `--dist loadgroup`: keep the tests of a file on one worker, and start with these large pieces."""
+    """Two of three cases of a matrix are slow; tests of a file stay on one worker, and these large pieces go first."""
     items.sort(key=lambda item: item.path.name in FREE)
+    seen = Counter()
     for item in items:
+        if item.get_closest_marker("matrix"):
+            if seen[item.function] % 3:
+                item.add_marker(pytest.mark.slow)
+            seen[item.function] += 1
         if item.path.name not in FREE:
             item.add_marker(pytest.mark.xdist_group(item.path.name))
 

@@ -117,8 +117,13 @@ def plain(metric: str, solver: str = "Normal") -> Any:
     return run(optimiser(metric, solver), METRICS[metric].problem, batches, draw_params())[0]
 
 
+def quick(metric: str, *rest: str) -> Any:
+    """One metric of each family in `make test`, the others in `make test-slow`."""
+    return pytest.param(metric, *rest, marks=[] if metric in (*KINDS, "Wasserstein", "GGN") else pytest.mark.slow)
+
+
 @pytest.mark.xdist_group("exam")
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", [*map(quick, METRICS)])
 def test_single_precision_gives_the_same_step(metric):
     a, narrow = plain(metric), [batch(seed, jnp.float32) for seed in range(2)]
     b, _, _ = run(optimiser(metric), METRICS[metric].problem, narrow, draw_params(jnp.float32))

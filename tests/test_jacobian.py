@@ -88,6 +88,7 @@ def every_form_on_every_problem():
         yield pytest.param(name, form, marks=[pytest.mark.slow] if redundant else [], id=f"{name}-{form.__name__}")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("name", "form"), list(every_form_on_every_problem()))
 def test_every_form_gives_the_products_of_reverse_mode(name, form):
     f, params, xs = PROBLEMS[name]

@@ -324,6 +324,7 @@ BIASES = {"mlp": 3, "depthwise convolution": 1, "Burgers by grad": 3, "vector of
 BIASES |= {"log determinant": 2, "flax linen": 2, "flax nnx": 2, "views": 0, "attention": 0}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", BIASES)
 def test_the_gradient_of_a_bias_is_the_sum_of_the_cotangents_it_is_added_to(name):
     found = list(biases(*MODELS[name]))

@@ -85,6 +85,7 @@ def test_list_names_everything_that_can_be_run(capsys):
     assert all(functional in shown for functionals in FLOWS.values() for functional in functionals)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("manifold", "functional"), [(m, f) for m, fs in FLOWS.items() for f in fs])
 def test_every_problem_of_the_catalogue_starts_on_its_manifold_and_knows_a_minimum(manifold, functional):
     problem = build(manifold, functional, 1)

@@ -48,6 +48,7 @@ def test_variation_pairs_with_tangents_to_the_directional_derivative(name):
     assert np.isclose(manifold.pairing(manifold.variation(functional, rho), sigma), slope, rtol=1e-12)
 
 
+@pytest.mark.matrix
 @every_manifold
 @pytest.mark.parametrize("beta", [0.0, 0.7])
 def test_R_equals_proposition_1_by_automatic_differentiation(name, beta):

@@ -246,6 +246,7 @@ MODELS = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("split", [False, True], ids=["exact", "factored"])
 @pytest.mark.parametrize("name", MODELS)
 def test_directions_of_any_model_descend(name, split):

@@ -61,6 +61,7 @@ def by_numpy(system, c, damping):
     return np.linalg.solve(A, v + damping * np.asarray(layout.ravel(c)))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("n", [6, 40], ids=["p > n", "p < n"])
 @pytest.mark.parametrize("centred", [False, True], ids=["plain", "centred"])

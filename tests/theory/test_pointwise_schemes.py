@@ -133,7 +133,7 @@ def potential(z):
     return jax.nn.logsumexp(jnp.append(z, 0.0)) - 0.5 * z[0] - 0.2 * z[1]
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.4])
+@pytest.mark.parametrize("beta", [pytest.param(0.0, marks=pytest.mark.slow), 0.4])
 def test_generalised_gauss_newton_follows_the_hessian_flow_of_its_cost(beta):
     """The judge integrates the flow of the Hessian metric ∇²ℓ in z; without T₃ the scheme misses it."""
     problem, u0 = TwoLogits(), jnp.array([-0.8, 0.9])

@@ -103,7 +103,7 @@ def bures_loss(x):
     return angd.GaussianRelativeEntropy(BURES_TARGET)(angd.Gaussian(jnp.zeros(2), unvech(x)))
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.4])
+@pytest.mark.parametrize("beta", [pytest.param(0.0, marks=pytest.mark.slow), 0.4])
 def test_bures_flow_in_two_dimensions_equals_brute_force_christoffel_symbols(beta):
     flow = angd.ARGFlow(alpha=angd.OverTime(3.0), beta=beta)
     L, rho0 = angd.GaussianRelativeEntropy(BURES_TARGET), angd.Gaussian(jnp.zeros(2), S_START)

@@ -19,6 +19,19 @@ class AbstractSearch(AbstractController):
         return True
 
 
+class AbstractDamper(AbstractSearch):
+    """A search that carries λ from step to step, between `floor` and `cap`; the first one is the solver's."""
+
+    floor: eqx.AbstractVar[float]
+    cap: eqx.AbstractVar[float]
+
+    def init(self, damping: Float[Array, ""]) -> PyTree:
+        return jnp.maximum(damping, self.floor)
+
+    def damping(self, memory: PyTree, damping: Float[Array, ""]) -> Float[Array, ""]:
+        return memory
+
+
 class LineSearch(AbstractSearch):
     """The best of the steps h d · 2⁰, 2⁻¹, …, 2^(1−`points`).
 
@@ -49,11 +62,11 @@ class LineSearch(AbstractSearch):
         return eqx.tree_at(lambda t: (t.scale, t.accepted), trial, (length, trial.ok & (losses[best] < before)))
 
 
-class LevenbergMarquardt(AbstractSearch):
+class LevenbergMarquardt(AbstractDamper):
     """Damping by success: λ falls by `down` where actual/predicted decrease exceeds `good`, grows by `up` below `poor`.
 
     A step that does not lower the loss is tried again with more damping and from rest, up to `tries` times on the same
-    matrix; if all fail, it is rejected, and λ stays raised. The first λ is the solver's.
+    matrix; if all fail, it is rejected, and λ stays raised.
     """
 
     up: float = 3.0
@@ -67,12 +80,6 @@ class LevenbergMarquardt(AbstractSearch):
     def __check_init__(self):
         if not (self.up > 1 and self.down > 1 and 0 < self.poor < self.good and self.tries >= 1):
             raise ValueError("LevenbergMarquardt: it takes up > 1, down > 1, 0 < poor < good and tries ≥ 1.")
-
-    def init(self, damping: Float[Array, ""]) -> PyTree:
-        return jnp.maximum(damping, self.floor)
-
-    def damping(self, memory: PyTree, damping: Float[Array, ""]) -> Float[Array, ""]:
-        return memory
 
     def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
         before = proposal.present()
@@ -97,7 +104,7 @@ class LevenbergMarquardt(AbstractSearch):
         return jnp.clip(trial.damping * factor, self.floor, self.cap).astype(trial.damping.dtype)
 
 
-class TrustRegion(AbstractSearch):
+class TrustRegion(AbstractDamper):
     """The boldest of `radii` dampings whose actual/predicted decrease of the loss is at least `target`.
 
     One factorisation serves them all: they are spread geometrically over ± `decades` around the last choice. If none
@@ -117,12 +124,6 @@ class TrustRegion(AbstractSearch):
     @property
     def many(self) -> bool:
         return True
-
-    def init(self, damping: Float[Array, ""]) -> PyTree:
-        return jnp.maximum(damping, self.floor)
-
-    def damping(self, memory: PyTree, damping: Float[Array, ""]) -> Float[Array, ""]:
-        return memory
 
     def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
         before = proposal.present()

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
+from scipy.stats import qmc
 
 from angd.problems.pinn.problem import INTERIOR, Problem
 from angd.samples import Samples
@@ -22,7 +23,24 @@ class Sampler(eqx.Module):
         """Fresh samples."""
 
 
-class Uniform(Sampler):
+class AbstractIndifferent(Sampler):
+    """A sampler that does not look at the field; a subclass says how points of one place are drawn."""
+
+    counts: eqx.AbstractVar[Mapping[str, int]]
+
+    @abc.abstractmethod
+    def draw(self, key: Array, place: Any, n: int) -> Float[Array, "n D"]:
+        """n points of a box or a face."""
+
+    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+        check_counts(self.counts, problem)
+        return {
+            name: Samples(self.draw(_named(key, name), place, self.counts[name]), weight=problem.weight(name))
+            for name, place in problem.places().items()
+        }
+
+
+class Uniform(AbstractIndifferent):
     """Independent uniform points."""
 
     counts: Mapping[str, int] = eqx.field(static=True)
@@ -30,15 +48,11 @@ class Uniform(Sampler):
     def __init__(self, **counts: int):
         self.counts = _Counts(counts)
 
-    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
-        check_counts(self.counts, problem)
-        return {
-            name: Samples(_draw(key, name, place, self.counts[name]), weight=problem.weight(name))
-            for name, place in problem.places().items()
-        }
+    def draw(self, key: Array, place: Any, n: int) -> Float[Array, "n D"]:
+        return _uniform(key, place, n)
 
 
-class Sobol(Sampler):
+class Sobol(AbstractIndifferent):
     """Sobol points, shifted at random (modulo the box), so that each set is even and fresh."""
 
     counts: Mapping[str, int] = eqx.field(static=True)
@@ -46,12 +60,10 @@ class Sobol(Sampler):
     def __init__(self, **counts: int):
         self.counts = _Counts(counts)
 
-    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
-        check_counts(self.counts, problem)
-        return {
-            name: Samples(_shifted(key, name, place, self.counts[name]), weight=problem.weight(name))
-            for name, place in problem.places().items()
-        }
+    def draw(self, key: Array, place: Any, n: int) -> Float[Array, "n D"]:
+        points = qmc.Sobol(place.dimension, scramble=False).random_base2(max(n - 1, 1).bit_length())[:n]
+        shift = jax.random.uniform(key, (1, place.dimension))
+        return place.place((jnp.asarray(points) + shift) % 1.0)
 
 
 class Adaptive(Sampler):
@@ -71,7 +83,7 @@ class Adaptive(Sampler):
     def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
         samples = Uniform(**self.counts)(key, problem, params)
         n = self.counts[INTERIOR]
-        candidates = _draw(key, "pool", problem.domain, self.pool * n)
+        candidates = _uniform(_named(key, "pool"), problem.domain, self.pool * n)
         r = jax.vmap(problem.residuals[INTERIOR], (None, 0))(params, candidates)
         size = jnp.sqrt(jnp.sum(r.reshape(self.pool * n, -1) ** 2, axis=1)) ** self.power
         density = size / jnp.mean(size) + self.floor
@@ -114,13 +126,5 @@ def _named(key: Array, name: str) -> Array:
     return jax.random.fold_in(key, zlib.crc32(name.encode()))
 
 
-def _draw(key: Array, name: str, place: Any, n: int) -> Float[Array, "n D"]:
-    return place.place(jax.random.uniform(_named(key, name), (n, place.dimension)))
-
-
-def _shifted(key: Array, name: str, place: Any, n: int) -> Float[Array, "n D"]:
-    from scipy.stats import qmc
-
-    points = qmc.Sobol(place.dimension, scramble=False).random_base2(max(n - 1, 1).bit_length())[:n]
-    shift = jax.random.uniform(_named(key, name), (1, place.dimension))
-    return place.place((jnp.asarray(points) + shift) % 1.0)
+def _uniform(key: Array, place: Any, n: int) -> Float[Array, "n D"]:
+    return place.place(jax.random.uniform(key, (n, place.dimension)))
