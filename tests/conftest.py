@@ -38,10 +38,28 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _forget_what_was_compiled():
-    """Millions of live objects make every collection of garbage, and so every trace, slow."""
+# Compiled programs hold memory maps, of which a process may have 65,530: after some hundred tests XLA would abort.
+KEEP = 60
+_since_forgotten = Counter()
+
+
+@pytest.fixture(autouse=True)
+def _forget_in_long_modules():
     yield
+    _since_forgotten["tests"] += 1
+    if _since_forgotten["tests"] >= KEEP:
+        _forget()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_after_a_module():
+    yield
+    _forget()
+
+
+def _forget():
+    """Millions of live objects make every collection of garbage, and so every trace, slow."""
+    _since_forgotten.clear()
     jax.clear_caches()
     gc.collect()
     gc.freeze()

@@ -10,7 +10,7 @@ import pytest
 
 import angd
 from angd import Samples, baselines
-from angd.experiments.runner import Budget, train
+from angd.experiments.runner import Budget, Phase, train
 
 TARGET = np.array([1.0, -2.0])
 ONE = Samples(jnp.zeros(1))
@@ -72,14 +72,14 @@ def test_training_stops_at_its_budget_and_looks_as_told():
     opt = angd.ANGD(angd.ARGFlow.gradient(0.5), angd.Energy(), angd.Normal(0.0))
 
     def error(params):
-        return float(np.abs(params - TARGET).max())
+        return {"u": float(np.abs(params - TARGET).max())}
 
     budget = Budget(steps=6, look=1e-9)
-    seen = list(train(Bowl(), opt, sampler, jnp.zeros(2), jax.random.key(0), budget, error))
+    seen = list(train(Bowl(), [Phase(opt, sampler)], jnp.zeros(2), jax.random.key(0), budget, error))
     assert [record.step for record, _ in seen] == [1, 2, 3, 4, 5, 6]
     assert np.allclose([record.error for record, _ in seen], 2.0 * 0.5 ** np.arange(1, 7))
     assert all(a.cpu_seconds <= b.cpu_seconds for (a, _), (b, _) in pairwise(seen))
-    rare = list(train(Bowl(), opt, sampler, jnp.zeros(2), jax.random.key(0), Budget(steps=6, look=1e9), error))
+    rare = list(train(Bowl(), [Phase(opt, sampler)], jnp.zeros(2), jax.random.key(0), Budget(steps=6, look=1e9), error))
     assert [record.step for record, _ in rare] == [1, 6]
 
 

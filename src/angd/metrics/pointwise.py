@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from angd.jacobian.base import pull_back
+
 
 def over(f: Callable[..., Any], params: PyTree, xs: PyTree) -> Float[Array, "n *m"]:
     """f(θ, x_i) at every sample."""
@@ -15,8 +17,7 @@ def over(f: Callable[..., Any], params: PyTree, xs: PyTree) -> Float[Array, "n *
 
 def pull(f: Callable[..., Any], params: PyTree, xs: PyTree, y: Float[Array, "n *m"]) -> PyTree:
     """Σ_i (∂_θ f(θ, x_i))ᵀ y_i, by one reverse pass."""
-    value, back = jax.vjp(lambda p: over(f, p, xs), params)
-    return back(y.astype(value.dtype))[0]
+    return pull_back(lambda p: over(f, p, xs), params, y)
 
 
 def derivatives(u: Callable[[Any], Array], x: Any, s: int) -> Float[Array, "m"]:

@@ -19,7 +19,7 @@ from angd.metrics.pointwise import derivatives
 from angd.samples import Samples
 from angd.system import Gram, row_weights
 from angd.transport import Covector
-from angd.tree import combine, scale, zeros_like
+from angd.tree import combine, scale, where, zeros_like
 
 
 class Kept(eqx.Module):
@@ -83,7 +83,8 @@ class AbstractSobolev(AbstractMetric):
         natural = invert(gram_like(draft.system, draft.gradient)) if setting.hessian else kept.natural
         if not isinstance(setting.transport, Covector):
             return Kept(natural, kept.covector, kept.gradient)
-        return Kept(natural, draft.system.right_side(), draft.gradient)
+        covector = where(taken.restarted, draft.at_rest.right_side(), draft.system.right_side())
+        return Kept(natural, covector, draft.gradient)
 
 
 class L2(AbstractSobolev):

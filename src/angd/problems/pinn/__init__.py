@@ -6,9 +6,26 @@ problem.sample(key, ...)             where it is asked to
 """
 
 from angd.problems.pinn.derivatives import d
-from angd.problems.pinn.domains import Box, Face
-from angd.problems.pinn.networks import Network
-from angd.problems.pinn.problem import Condition, Problem
-from angd.problems.pinn.sampling import Adaptive, Fixed, Sampler, Sobol, Uniform
+from angd.problems.pinn.domains import Box, Data, Face, Faces
+from angd.problems.pinn.networks import Mirrored, Network
+from angd.problems.pinn.problem import Condition, Problem, observed
+from angd.problems.pinn.sampling import Adaptive, Fixed, Renewed, Sampler, Sobol, Uniform
 
-__all__ = ["Adaptive", "Box", "Condition", "Face", "Fixed", "Network", "Problem", "Sampler", "Sobol", "Uniform", "d"]
+__all__ = [
+    "Adaptive",
+    "Box",
+    "Condition",
+    "Data",
+    "Face",
+    "Faces",
+    "Fixed",
+    "Mirrored",
+    "Network",
+    "Problem",
+    "Renewed",
+    "Sampler",
+    "Sobol",
+    "Uniform",
+    "d",
+    "observed",
+]

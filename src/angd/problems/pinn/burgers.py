@@ -18,20 +18,21 @@ from jaxtyping import Array, Float
 
 from angd.problems.pinn.derivatives import Field, d
 from angd.problems.pinn.domains import Box, Faces
-from angd.problems.pinn.networks import Network
+from angd.problems.pinn.networks import Mirrored, Network
 from angd.problems.pinn.problem import Condition, Problem
 
 NU = 0.01 / np.pi
-DOMAIN = Box((0.0, 1.0), (-1.0, 1.0))
+DOMAIN, HALF = Box((0.0, 1.0), (-1.0, 1.0)), Box((0.0, 1.0), (0.0, 1.0))
+PAPER = (20, 50, 80, 80, 50, 20)  # widths of the paper's network
 CHUNK = 2**23  # exponentials at a time
 
 
 class Initial(NamedTuple):
-    """An initial value h(x), its integral from −1, and whether it may be continued with period 2."""
+    """An initial value h(x), its integral from −1, and whether it is odd, so that it may be continued with period 2."""
 
     h: Callable[..., Array]
     integral: Callable[..., np.ndarray]
-    periodic: bool
+    odd: bool
 
 
 INITIAL = {
@@ -58,23 +59,36 @@ def wall(u: Field, z: Float[Array, "2"]) -> Float[Array, ""]:
     return u(z)
 
 
-def burgers(initial: str = "-sin", network: Network | None = None, weight: float = 10.0) -> Problem:
+def burgers(initial: str = "-sin", network: Network | Mirrored | None = None, weight: float = 10.0) -> Problem:
     """Burgers with the initial value '-sin', 'sin' or '1-cos'; conditions weigh `weight` times the equation.
 
-    Where the solution continues with period 2 the default network does so too, and the walls need no condition.
+    An odd initial value keeps the solution odd and of period 2, and so is the default network for it; then the walls
+    need no condition. With a network that is `Mirrored` in x the equation is asked on [0, 1] × [0, 1] only.
     """
     if initial not in INITIAL:
         raise ValueError(f"burgers: initial must be one of {sorted(INITIAL)}, got {initial!r}.")
-    h, _, repeats = INITIAL[initial]
+    h, _, odd = INITIAL[initial]
+    network = network or small(initial)
+    mirrored = isinstance(network, Mirrored)
+    if mirrored and not odd:
+        raise ValueError(f"burgers: the solution for {initial!r} has no mirror; give a Network, not a Mirrored one.")
+    domain = HALF if mirrored else DOMAIN
 
     def start(u: Field, z: Float[Array, "2"]) -> Float[Array, ""]:
         return u(z) - h(z[1])
 
-    conditions = {"initial": Condition(DOMAIN.face(0, "lower"), start, weight)}
-    if not repeats or (network is not None and network.embed is not periodic):
-        conditions["walls"] = Condition(Faces((DOMAIN.face(1, "lower"), DOMAIN.face(1, "upper"))), wall, weight)
-    network = network or Network((24, 24, 24), embed=periodic if repeats else None)
-    return Problem(network, DOMAIN, residual, conditions)
+    conditions = {"initial": Condition(domain.face(0, "lower"), start, weight)}
+    if network.embed is not periodic:
+        sides = [domain.face(1, "upper")] if mirrored else [domain.face(1, side) for side in ("lower", "upper")]
+        conditions["walls"] = Condition(Faces(tuple(sides)), wall, weight)
+    return Problem(network, domain, residual, conditions)
+
+
+def small(initial: str) -> Network | Mirrored:
+    """A small network that is accurate: odd and periodic where the solution is."""
+    if INITIAL[initial].odd:
+        return Mirrored(Network((20, 20, 20), embed=periodic), axis=1)
+    return Network((24, 24, 24))
 
 
 def solution(initial: str, z: np.ndarray, panel: float = 0.02, nodes: int = 16) -> np.ndarray:

@@ -1,8 +1,9 @@
-"""Boxes and their faces."""
+"""Where terms of a loss live: boxes, their faces, and given points with data."""
 
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -28,6 +29,11 @@ class Box:
         lower, upper = (jnp.asarray(side)[None, :] for side in np.transpose(self.intervals))
         return lower + (upper - lower) * unit
 
+    def within(self, other: "Box") -> bool:
+        """Is this box a part of the other?"""
+        pairs = zip(self.intervals, other.intervals, strict=True)
+        return all(c <= a and b <= d for (a, b), (c, d) in pairs)
+
     def face(self, axis: int, side: str) -> "Face":
         """Where coordinate `axis` is at its 'lower' or 'upper' end."""
         if side not in ("lower", "upper") or not 0 <= axis < self.dimension:
@@ -47,6 +53,9 @@ class Face:
     def dimension(self) -> int:
         return self.box.dimension
 
+    def within(self, other: Box) -> bool:
+        return self.box.within(other)
+
     def place(self, unit: Float[Array, "n D"]) -> Float[Array, "n D"]:
         """Points of the unit cube, moved onto the face."""
         value = self.box.intervals[self.axis][self.side == "upper"]
@@ -63,6 +72,39 @@ class Faces:
     def dimension(self) -> int:
         return self.parts[0].dimension
 
+    def within(self, other: Box) -> bool:
+        return all(part.within(other) for part in self.parts)
+
     def place(self, unit: Float[Array, "n D"]) -> Float[Array, "n D"]:
         pieces = jnp.array_split(unit, len(self.parts))
         return jnp.concatenate([part.place(piece) for part, piece in zip(self.parts, pieces, strict=True)])
+
+
+class Data(eqx.Module):
+    """Given points `z` with measured `values`; asked for fewer than all, it gives some from every part of the list."""
+
+    z: Float[Array, "N D"]
+    values: Float[Array, "N *m"]
+
+    def __init__(self, z: Any, values: Any):
+        self.z, self.values = jnp.asarray(z, float), jnp.asarray(values, float)
+        if self.z.ndim != 2 or not len(self.z) or self.values.shape[:1] != self.z.shape[:1]:
+            raise ValueError(
+                f"Data: points of shape (N, dimension) with N values are needed, got {self.z.shape} and "
+                f"{self.values.shape}."
+            )
+        if not bool(jnp.all(jnp.isfinite(self.z)) & jnp.all(jnp.isfinite(self.values))):
+            raise ValueError("Data: every point and every value must be finite.")
+
+    @property
+    def dimension(self) -> int:
+        return self.z.shape[1]
+
+    def within(self, other: Box) -> bool:
+        lower, upper = np.transpose(other.intervals)
+        return bool(np.all((np.asarray(self.z) >= lower[None, :]) & (np.asarray(self.z) <= upper[None, :])))
+
+    def place(self, unit: Float[Array, "n D"]) -> "Data":
+        n, total = unit.shape[0], self.z.shape[0]
+        chosen = jnp.floor((jnp.arange(n) + unit[:, 0]) * total / n).astype(int).clip(0, total - 1)
+        return eqx.tree_at(lambda d: (d.z, d.values), self, (self.z[chosen], self.values[chosen]))

@@ -11,12 +11,13 @@ from jaxtyping import Array, Float
 
 from angd.problems.pinn.derivatives import Field, d
 from angd.problems.pinn.domains import Box, Faces
-from angd.problems.pinn.networks import Network
+from angd.problems.pinn.networks import Mirrored, Network
 from angd.problems.pinn.problem import Condition, Problem
 
 GAMMA, MIDDLE = 1.4, 0.5
 LEFT, RIGHT = (1.0, -2.0, 0.4), (1.0, 2.0, 0.4)
-DOMAIN = Box((0.0, 0.2), (0.0, 1.0))
+DOMAIN, HALF = Box((0.0, 0.2), (0.0, 1.0)), Box((0.0, 0.2), (MIDDLE, 1.0))
+FIELDS, PARITY = ("ρ", "u", "p"), (1, -1, 1)
 
 
 def conserved(state: Float[Array, "3"]) -> Float[Array, "3"]:
@@ -42,17 +43,31 @@ def initial(x: Float[Array, ""]) -> Float[Array, "3"]:
     return jnp.where(x < MIDDLE, jnp.asarray(LEFT), jnp.asarray(RIGHT))
 
 
-def euler(network: Network | None = None, weight: float = 10.0) -> Problem:
-    """Problem 123 with the states at t = 0 and at both ends as conditions."""
+def euler(network: Network | Mirrored | None = None, weight: float = 10.0) -> Problem:
+    """Problem 123 with the states at t = 0 and at both ends as conditions.
+
+    ρ and p are even about the middle and u is odd; with a network that is `Mirrored` there, as the default one is, the
+    equations are asked on the right half only, where the initial state is constant.
+    """
+    network = network or Mirrored(Network((24, 24, 24), outputs=3), axis=1, parity=PARITY, about=MIDDLE)
+    mirrored = isinstance(network, Mirrored)
+    domain = HALF if mirrored else DOMAIN
+    sides = ("upper",) if mirrored else ("lower", "upper")
 
     def start(field: Field, z: Float[Array, "2"]) -> Float[Array, "3"]:
         return field(z) - initial(z[1])
 
     conditions = {
-        "initial": Condition(DOMAIN.face(0, "lower"), start, weight),
-        "ends": Condition(Faces((DOMAIN.face(1, "lower"), DOMAIN.face(1, "upper"))), start, weight),
+        "initial": Condition(domain.face(0, "lower"), start, weight),
+        "ends": Condition(Faces(tuple(domain.face(1, side) for side in sides)), start, weight),
     }
-    return Problem(network or Network((24, 24, 24), outputs=3), DOMAIN, residual, conditions)
+    return Problem(network, domain, residual, conditions)
+
+
+def reference(places: int = 401, t: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
+    """Points of an even grid at one time, and (ρ, u, p) there."""
+    z = np.stack([np.full(places, t), np.linspace(0, 1, places)], axis=1)
+    return z, solution(z)
 
 
 def star() -> tuple[float, float, float]:

@@ -48,13 +48,39 @@ class Network(eqx.Module):
         return y[0] if self.outputs is None else y
 
 
+class Mirrored(eqx.Module):
+    """A field with a mirror: u(z) = N(z) + s N(z̃), z̃ the image of z in the plane where coordinate `axis` is `about`.
+
+    `parity` s is −1 for an odd field, 1 for an even one, or one sign for each component. One half of the domain then
+    says everything, so that an equation with this symmetry needs half the points.
+    """
+
+    network: Network
+    axis: int = eqx.field(static=True)
+    parity: tuple[int, ...] | int = eqx.field(static=True, default=-1)
+    about: float = eqx.field(static=True, default=0.0)
+
+    def __check_init__(self):
+        signs = self.parity if isinstance(self.parity, tuple) else (self.parity,)
+        if not set(signs) <= {-1, 1} or (isinstance(self.parity, tuple) and len(signs) != self.network.outputs):
+            raise ValueError(f"Mirrored: parity must be 1 or −1, one for each component, got {self.parity}.")
+
+    @property
+    def embed(self) -> Callable[[Array], Array] | None:
+        return self.network.embed
+
+    def init(self, key: Array, dimension: int) -> PyTree:
+        if not 0 <= self.axis < dimension:
+            raise ValueError(f"Mirrored: there is no coordinate {self.axis} in a domain of dimension {dimension}.")
+        return self.network.init(key, dimension)
+
+    def __call__(self, params: PyTree, z: Float[Array, " D"]) -> Float[Array, "*m"]:
+        image = z.at[self.axis].set(2 * self.about - z[self.axis])
+        return self.network(params, z) + jnp.asarray(self.parity) * self.network(params, image)
+
+
 def _layer(key: Array, ins: int, outs: int, activation: str) -> tuple[Array, Array]:
     if activation == "sin":
         bound = (6 / ins) ** 0.5
         return jax.random.uniform(key, (ins, outs), minval=-bound, maxval=bound), jnp.zeros(outs)
     return jax.random.normal(key, (ins, outs)) * (2 / (ins + outs)) ** 0.5, jnp.zeros(outs)
-
-
-def size(params: PyTree) -> int:
-    """Number of parameters."""
-    return sum(leaf.size for leaf in jax.tree.leaves(params))

@@ -8,20 +8,27 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from angd.problems.pinn.domains import Box
-from angd.problems.pinn.networks import Network
+from angd.metrics import Energy
+from angd.problems.pinn.domains import Box, Data
+from angd.problems.pinn.networks import Mirrored, Network
 from angd.samples import Samples
 
-Equation = Callable[[Callable[[Array], Array], Array], Array]
+Equation = Callable[[Callable[[Array], Array], Any], Array]
 INTERIOR = "interior"
+LOOKS = 8  # points at which a new problem is tried
 
 
 class Condition(eqx.Module):
     """`equation(u, z)` must vanish `on` a face (or several); `weight` is its share of the loss."""
 
-    on: Any = eqx.field(static=True)
+    on: Any
     equation: Equation = eqx.field(static=True)
     weight: float = 1.0
+
+
+def observed(z: Any, values: Any, weight: float = 1.0) -> Condition:
+    """u should take these values at these points: a term for data."""
+    return Condition(Data(z, values), _misfit, weight)
 
 
 class Problem(eqx.Module):
@@ -31,7 +38,7 @@ class Problem(eqx.Module):
     vector of numbers. `constraint(z, value)` builds conditions into the field itself: u(z) = constraint(z, N(z)).
     """
 
-    network: Network
+    network: Network | Mirrored
     domain: Box = eqx.field(static=True)
     equation: Equation = eqx.field(static=True)
     conditions: dict[str, Condition]
@@ -43,16 +50,17 @@ class Problem(eqx.Module):
         for name, condition in self.conditions.items():
             if condition.on.dimension != self.domain.dimension:
                 raise ValueError(f"Problem: the condition {name!r} lives on a box of another dimension.")
+            if not condition.on.within(self.domain):
+                raise ValueError(f"Problem: the condition {name!r} has points outside the domain {self.domain}.")
             if not condition.weight > 0:
                 raise ValueError(f"Problem: the weight of {name!r} must be positive, got {condition.weight}.")
 
     def init(self, key: Array) -> PyTree:
-        """Parameters of the network; also checks that equations return numbers or vectors."""
+        """Parameters of the network; also tries every equation at a few points, so that mistakes are told at once."""
         params = self.network.init(key, self.domain.dimension)
+        unit = jax.random.uniform(key, (LOOKS, self.domain.dimension), minval=0.01, maxval=0.99)
         for name, f in self.residuals.items():
-            shape = jax.eval_shape(f, params, jnp.zeros(self.domain.dimension))
-            if not isinstance(shape, jax.ShapeDtypeStruct) or shape.ndim > 1:
-                raise ValueError(f"Problem: the equation of {name!r} must return a number or a vector at one point.")
+            _try(name, f, params, self.places()[name].place(unit))
         return params
 
     def field(self, params: PyTree, z: Float[Array, " D"]) -> Float[Array, "*m"]:
@@ -68,8 +76,7 @@ class Problem(eqx.Module):
 
     def loss(self, params: PyTree, samples: dict[str, Samples]) -> Float[Array, ""]:
         """½ Σ ω r² over all terms."""
-        parts = [_square(f, params, samples[name]) for name, f in self.residuals.items()]
-        return sum(parts[1:], parts[0]) / 2
+        return Energy().loss(self, params, samples)
 
     def places(self) -> dict[str, Any]:
         """Where each term's points lie."""
@@ -86,6 +93,17 @@ def _on_field(problem: Problem, equation: Equation) -> Callable[..., Array]:
     return residual
 
 
-def _square(f: Callable[..., Array], params: PyTree, samples: Samples) -> Float[Array, ""]:
-    r = jax.vmap(f, (None, 0))(params, samples.x)
-    return jnp.sum(samples.mean(r**2))
+def _misfit(u: Callable[[Array], Array], data: Data) -> Array:
+    return u(data.z) - data.values
+
+
+def _try(name: str, f: Callable[..., Array], params: PyTree, points: PyTree) -> None:
+    """Refuse an equation that returns something else than finite numbers."""
+    shape = jax.eval_shape(f, params, jax.tree.map(lambda leaf: leaf[0], points))
+    if not isinstance(shape, jax.ShapeDtypeStruct) or shape.ndim > 1:
+        raise ValueError(f"Problem: the equation of {name!r} must return a number or a vector at one point.")
+    r = jax.jit(jax.vmap(f, (None, 0)))(params, points)
+    if not bool(jnp.all(jnp.isfinite(r))):
+        bad = jnp.argmax(~jnp.isfinite(r.reshape(LOOKS, -1)).all(1))
+        where = jax.tree.map(lambda leaf: leaf[bad].tolist(), points)
+        raise ValueError(f"Problem: the equation of {name!r} is not finite at {where} with the first parameters.")

@@ -1,6 +1,11 @@
-"""Where the equations are asked to hold: samplers give each term its points, anew in every step or once for all."""
+"""Where the equations are asked to hold: samplers give each term its points.
+
+Whoever runs the steps asks for new points every `sampler.every` steps: in each by default, every k with `Renewed`,
+never again with `Fixed`.
+"""
 
 import abc
+import warnings
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +22,11 @@ from angd.samples import Samples
 
 class Sampler(eqx.Module):
     """`sampler(key, problem, params)` → samples of every term."""
+
+    @property
+    def every(self) -> float:
+        """How many steps the points serve."""
+        return 1
 
     @abc.abstractmethod
     def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
@@ -93,7 +103,7 @@ class Adaptive(Sampler):
 
 
 class Fixed(Sampler):
-    """What another sampler draws first, for ever."""
+    """What another sampler draws first, for ever; it warns where there are more parameters than residuals."""
 
     inner: Sampler
     key: Array
@@ -101,8 +111,49 @@ class Fixed(Sampler):
     def __init__(self, inner: Sampler, key: Array):
         self.inner, self.key = inner, key
 
+    @property
+    def every(self) -> float:
+        return float("inf")
+
     def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
-        return self.inner(self.key, problem, params)
+        samples = self.inner(self.key, problem, params)
+        warn_of_overfitting(problem, params, samples)
+        return samples
+
+
+class Renewed(Sampler):
+    """Another sampler's points, each set for `every` steps."""
+
+    inner: Sampler
+    steps: int = eqx.field(static=True)
+
+    def __init__(self, inner: Sampler, every: int):
+        if every < 1:
+            raise ValueError(f"Renewed: every must be at least 1, got {every}.")
+        self.inner, self.steps = inner, every
+
+    @property
+    def every(self) -> float:
+        return self.steps
+
+    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+        return self.inner(key, problem, params)
+
+
+def warn_of_overfitting(problem: Problem, params: PyTree, samples: dict[str, Samples]) -> None:
+    """Fixed points with more parameters than residuals can be fitted exactly, and the equation not at all."""
+    points = {name: part.x for name, part in samples.items()}
+    shapes = jax.eval_shape(
+        lambda q: {n: jax.vmap(f, (None, 0))(q, points[n]) for n, f in problem.residuals.items()}, params
+    )
+    rows = sum(shape.size for shape in jax.tree.leaves(shapes))
+    p = sum(leaf.size for leaf in jax.tree.leaves(params))
+    if p > rows:
+        warnings.warn(
+            f"{rows} residuals at fixed points cannot hold {p} parameters: the points will be fitted, the equation "
+            "will not. Use more points, a smaller network, or draw new points as you go.",
+            stacklevel=3,
+        )
 
 
 def check_counts(counts: Mapping[str, int], problem: Problem) -> None:

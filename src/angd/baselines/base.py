@@ -1,4 +1,4 @@
-"""What one would use instead: SGD, Adam and L-BFGS of optax behind the same `init` and `step`."""
+"""Any optax transformation behind `init` and `step`: SGD, Adam, L-BFGS."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ class Baseline(eqx.Module):
         update, after = self.transformation.update(gradient, state, params, value=value, grad=gradient, value_fn=loss)
         ok = all_finite(update) & jnp.isfinite(value)
         params, state = where(ok, (optax.apply_updates(params, update), after), (params, state))
-        return params, samples, state, _info(value, gradient, update, ok)
+        return params, samples, state, report(value, gradient, update, ok)
 
 
 def sgd(rate: Any, momentum: float | None = None) -> Baseline:
@@ -53,7 +53,8 @@ def _baseline(transformation: optax.GradientTransformation) -> Baseline:
     return Baseline(optax.with_extra_args_support(transformation))
 
 
-def _info(value: Any, gradient: PyTree, update: PyTree, ok: Any) -> Info:
+def report(value: Any, gradient: PyTree, update: PyTree, ok: Any) -> Info:
+    """What one step of a rival reports."""
     nothing = jnp.full((), jnp.nan)
     return Info(
         loss=value,
