@@ -17,41 +17,27 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-import angd
-from angd import baselines
 from angd.experiments.files import write_atomically
-from angd.experiments.runner import Budget, Record, train
-from angd.problems.pinn import Adaptive, Network, Uniform, burgers
+from angd.experiments.pinn import METHODS, PROBLEMS
+from angd.experiments.runner import Budget, Phase, Record, train
+from angd.problems.pinn import Problem
 
 jax.config.update("jax_enable_x64", True)
 
 SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 85.0
 OUT = Path(sys.argv[2] if len(sys.argv) > 2 else "runs/demo")
-MANY, FEW = {"interior": 2500, "initial": 400}, {"interior": 1000, "initial": 250}
-NETWORK = Network((20, 20, 20), embed=burgers.periodic)
-RATE = optax.exponential_decay(5e-3, 2000, 0.7)
-GAUSS_NEWTON = angd.ARGFlow.gradient(1.0)
-# name: (what steps, where its points come from)
-METHODS: dict[str, tuple[Any, Any]] = {
-    "ANGD, energy metric": (
-        angd.ANGD(GAUSS_NEWTON, angd.Energy(), angd.Normal(1e-2), angd.LevenbergMarquardt()),
-        Adaptive(**MANY),
-    ),
-    "ANGD, L² metric, μ = 0.8": (
-        angd.ANGD(angd.ARGFlow.momentum(0.8, 1e-2), angd.L2(), angd.Normal(1e-3), angd.LineSearch()),
-        Uniform(**FEW),
-    ),
-    "NGD, L² metric": (
-        angd.presets.ngd(1e-1, angd.L2(), angd.Normal(1e-3), angd.LineSearch()),
-        Uniform(**FEW),
-    ),
-    "Adam": (baselines.adam(RATE), Uniform(**FEW)),
-    "SGD, momentum 0.9": (baselines.sgd(1e-3, 0.9), Uniform(**FEW)),
+EXPERIMENT = PROBLEMS["burgers"]
+# title: (method, options)
+CHOSEN: dict[str, tuple[str, dict[str, Any]]] = {
+    "ANGD, energy metric": ("energy", {"interior": 2000, "condition": 200, "fresh": 200}),
+    "ANGD, L² metric, μ = 0.8": ("angd-l2", {"rate": 1e-2, "search": True}),
+    "NGD, L² metric": ("ngd-l2", {"rate": 1e-1, "search": True}),
+    "Adam": ("adam", {}),
+    "SGD, momentum 0.9": ("sgd", {"rate": 1e-3, "momentum": 0.9}),
 }
 COLOURS = ["#1f6fb4", "#2a8c5a", "#d98c1f", "#b4432f", "#8c8c8c"]
 
@@ -69,22 +55,23 @@ def watch(name: str, records: Iterable[tuple[Record, Any]], console: Console) ->
     return history, last
 
 
+def phases(title: str, problem: Problem) -> list[Phase]:
+    method, options = CHOSEN[title]
+    return METHODS[method].build(problem, **options)
+
+
 def run(console: Console) -> tuple[dict[str, list[Record]], dict[str, np.ndarray]]:
     """All methods from one start: their histories, and their last fields on the grid."""
-    problem = burgers.burgers("-sin", NETWORK)
-    z, exact = burgers.reference("-sin")
-    start, points = problem.init(jax.random.key(0)), jnp.asarray(z)
-    on_grid = jax.jit(lambda params: jax.vmap(problem.field, (None, 0))(params, points))
-
-    def error(params: Any) -> float:
-        return float(np.linalg.norm(on_grid(params) - exact) / np.linalg.norm(exact))
-
-    histories, fields = {}, {"exact": exact}
+    problem = EXPERIMENT.problem()
+    z, exact = EXPERIMENT.exact()
+    start, errors = problem.init(jax.random.key(0)), EXPERIMENT.errors(problem)
+    on_grid = jax.jit(lambda params: jax.vmap(problem.field, (None, 0))(params, jnp.asarray(z)))
+    histories, fields = {}, {"exact": exact["u"]}
     budget = Budget(cpu_seconds=SECONDS, look=SECONDS / 25)
-    for name, (optimiser, sampler) in METHODS.items():
-        records = train(problem, optimiser, sampler, start, jax.random.key(1), budget, error)
-        histories[name], params = watch(name, records, console)
-        fields[name] = np.asarray(on_grid(params))
+    for title in CHOSEN:
+        records = train(problem, phases(title, problem), start, jax.random.key(1), budget, errors)
+        histories[title], params = watch(title, records, console)
+        fields[title] = np.asarray(on_grid(params))
     return histories, fields
 
 

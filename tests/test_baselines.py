@@ -10,6 +10,7 @@ import pytest
 
 import angd
 from angd import Samples, baselines
+from angd.baselines.broyden import _update
 from angd.experiments.runner import Budget, Phase, train
 
 TARGET = np.array([1.0, -2.0])
@@ -53,6 +54,20 @@ def test_every_rival_goes_down():
     assert np.allclose(walk(baselines.lbfgs(), 15)[0], TARGET, atol=1e-6)
 
 
+def test_self_scaled_broyden_keeps_the_secant_equation_and_stays_positive():
+    """H y = s and H > 0 after every update, whatever the scaling; with exact line searches on a bowl it is exact."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        root, g, y = rng.normal(size=(5, 5)), rng.normal(size=5), rng.normal(size=5)
+        H = root @ root.T + 0.1 * np.eye(5)
+        s = -rng.uniform(0.1, 2) * H @ g
+        y = y if y @ s > 0 else -y
+        after = np.asarray(_update(jnp.asarray(H), jnp.asarray(s), jnp.asarray(y), jnp.asarray(g)))
+        assert np.allclose(after @ y, s, atol=1e-9)
+        assert np.linalg.eigvalsh(after).min() > 0
+    assert np.allclose(walk(baselines.SelfScaledBroyden(), 15)[0], TARGET, atol=1e-6)
+
+
 def test_a_loss_that_is_not_finite_changes_nothing():
     class Broken(Bowl):
         def loss(self, params, samples):
@@ -81,6 +96,30 @@ def test_training_stops_at_its_budget_and_looks_as_told():
     assert all(a.cpu_seconds <= b.cpu_seconds for (a, _), (b, _) in pairwise(seen))
     rare = list(train(Bowl(), [Phase(opt, sampler)], jnp.zeros(2), jax.random.key(0), Budget(steps=6, look=1e9), error))
     assert [record.step for record, _ in rare] == [1, 6]
+
+
+class Noted:
+    """A sampler that writes down when it is asked."""
+
+    def __init__(self, every=1):
+        self.log, self.every = [], every
+
+    def __call__(self, key, problem, params):
+        jax.debug.callback(self.log.append, params)
+        return ONE
+
+
+def test_phases_follow_each_other_with_their_points_precision_and_momentum():
+    opt = angd.ANGD(angd.ARGFlow.gradient(0.5), angd.Energy(), angd.Normal(0.0))
+    first, second, third = Noted(), Noted(every=3), Noted()
+    phases = [Phase(opt, first, steps=2, single=True), Phase(opt, second, steps=6), Phase(opt, third, below=1e-2)]
+    after = [Phase(opt, first, steps=1)]
+    budget, error = Budget(steps=20, look=1e-9), lambda params: {"u": float(np.abs(params - TARGET).max())}
+    seen = list(train(Bowl(), phases + after, jnp.zeros(2), jax.random.key(0), budget, error))
+    jax.effects_barrier()
+    assert [params.dtype for _, params in seen[:3]] == [jnp.float32, jnp.float32, jnp.float64]
+    assert (len(first.log), len(second.log), len(third.log)) == (3, 3, 1)
+    assert np.allclose([r.error for r, _ in seen], 2.0 * 0.5 ** np.arange(1, 11), rtol=1e-5)
 
 
 @pytest.mark.parametrize("budget", [{}, {"steps": 0}, {"cpu_seconds": -1.0}, {"steps": 5, "look": 0.0}])

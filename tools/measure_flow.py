@@ -1,10 +1,7 @@
 """Measure the figures of stage one that README and docs quote, into results/flow.json. Deterministic: no seed."""
 
-import datetime
 import json
-import platform
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import jax
@@ -13,6 +10,7 @@ import numpy as np
 
 import angd
 from angd.experiments.flow_problems import build
+from environment import stamp
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "theory"))
@@ -84,15 +82,7 @@ def printed_increase() -> float:
 
 
 def main() -> None:
-    record = {
-        "command": "python tools/measure_flow.py",
-        "date": datetime.date.today().isoformat(),
-        "seed": None,
-        "environment": {
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-            **{package: version(package) for package in ("jax", "diffrax", "equinox")},
-        },
+    record = stamp("python tools/measure_flow.py", None) | {
         "values": {
             "fisher_rao": fisher_rao(),
             "counterexample": counterexample(),

@@ -61,6 +61,7 @@ from .solvers.iterative import Iterative as Iterative
 from .solvers.kernel import Kernel as Kernel
 from .solvers.kfac import KFAC as KFAC
 from .solvers.normal import Normal as Normal
+from .solvers.scaled import Scaled as Scaled
 from .solvers.wrappers import ProjectedMomentum as ProjectedMomentum
 from .solvers.wrappers import WithFallback as WithFallback
 from .step import ANGD as ANGD

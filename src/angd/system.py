@@ -64,8 +64,17 @@ class AbstractSystem(eqx.Module):
         matrix = self.O.gram(self.root)
         if not self.centred:
             return matrix
-        mean = self.O.layout.ravel(self.O.rmatvec(self.omega.reshape(self.O.shape)))
+        mean = self._mean_row()
         return matrix - mean[:, None] * mean[None, :] / jnp.sum(self.omega)
+
+    def diagonal(self) -> Float[Array, "p"]:
+        """The diagonal of G."""
+        squares = self.O.squares(self.omega)
+        return jnp.maximum(squares - self._mean_row() ** 2 / jnp.sum(self.omega), 0) if self.centred else squares
+
+    def _mean_row(self) -> Float[Array, "p"]:
+        """Σᵢ ωᵢ oᵢ."""
+        return self.O.layout.ravel(self.O.rmatvec(self.omega.reshape(self.O.shape)))
 
 
 class Rows(AbstractSystem):

@@ -6,7 +6,24 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from angd.problems.pinn import Adaptive, Box, Condition, Fixed, Network, Problem, Sobol, Uniform, burgers, d, euler
+from angd.problems.pinn import (
+    Adaptive,
+    Balanced,
+    Box,
+    Condition,
+    Data,
+    Fixed,
+    Mirrored,
+    Network,
+    Problem,
+    Renewed,
+    Sobol,
+    Uniform,
+    burgers,
+    d,
+    euler,
+    observed,
+)
 
 SMALL = Network((6, 5))
 KEY = jax.random.key(0)
@@ -132,6 +149,61 @@ def test_periodic_network_repeats():
     assert set(burgers.burgers(network=SMALL).conditions) == {"initial", "walls"}
 
 
+def test_a_mirrored_field_has_its_parity_and_asks_for_half_the_domain():
+    problem = burgers.burgers("-sin", Mirrored(Network((5, 4)), axis=1))
+    params = problem.init(KEY)
+    z, image = jnp.array([0.3, 0.6]), jnp.array([0.3, -0.6])
+    assert np.isclose(problem.field(params, z), -problem.field(params, image), atol=1e-14)
+    assert problem.domain == burgers.HALF
+    assert set(problem.places()) == {"interior", "initial", "walls"}
+    gas = euler.euler()
+    state, other = (gas.field(gas.init(KEY), jnp.array([0.1, x])) for x in (0.7, 0.3))
+    assert np.allclose(state, np.array([1, -1, 1]) * other, atol=1e-14)
+    assert set(gas.places()) == {"interior", "initial", "ends"}
+    samples = Uniform(interior=20, initial=5, ends=5)(KEY, gas, None)
+    assert samples["interior"].x[:, 1].min() >= 0.5
+
+
+def test_data_enter_as_a_term_of_their_own():
+    """The loss of data alone is the weighted mean square of what is missed, and every point is drawn once."""
+    z = np.random.default_rng(0).uniform(-1, 1, (9, 2)) * 0.5 + 0.5
+    box = Box((0.0, 1.0), (0.0, 1.0))
+    problem = Problem(SMALL, box, lambda u, z: 0 * u(z), {"data": observed(z, z[:, 0] * z[:, 1], weight=3.0)})
+    params = problem.init(KEY)
+    samples = Uniform(interior=4, data=9)(KEY, problem, params)
+    assert np.array_equal(np.sort(samples["data"].x.z[:, 0]), np.sort(z[:, 0]))
+    u = np.array([SMALL(params, jnp.asarray(point)) for point in z])
+    assert np.isclose(problem.loss(params, samples), 1.5 * np.mean((u - z[:, 0] * z[:, 1]) ** 2))
+    few = Uniform(interior=4, data=3)(KEY, problem, params)["data"].x.z
+    assert len({tuple(point) for point in np.asarray(few)}) == 3
+
+
+def test_balanced_weights_give_every_term_the_same_trace():
+    """Σ ω |∂r|² by plain reverse mode at the very points, for every term alike (power 1)."""
+    problem = burgers.burgers("1-cos", SMALL)
+    params = problem.init(KEY)
+    plain = Uniform(interior=30, initial=8, walls=10)
+    traces = {}
+    for name, part in Balanced(plain, power=1.0)(KEY, problem, params).items():
+        rows = jax.vmap(jax.grad(problem.residuals[name]), (None, 0))(params, part.x)
+        squares = sum(jnp.sum(leaf.reshape(leaf.shape[0], -1) ** 2, axis=1) for leaf in jax.tree.leaves(rows))
+        traces[name] = float(jnp.vdot(part.omega, squares)) / problem.weight(name)
+    assert np.allclose(list(traces.values()), traces["interior"], rtol=1e-10)
+    halfway = Balanced(plain)(KEY, problem, params)["initial"].omega.sum()
+    full = Balanced(plain, power=1.0)(KEY, problem, params)["initial"].omega.sum()
+    assert np.isclose(halfway, np.sqrt(10.0 * full))
+
+
+def test_points_say_how_long_they_serve_and_fixed_ones_warn_of_overfitting():
+    problem = burgers.burgers("-sin", SMALL)
+    params, draw = problem.init(KEY), Uniform(interior=20, initial=5, walls=5)
+    assert (draw.every, Renewed(draw, 7).every, Fixed(draw, KEY).every) == (1, 7, float("inf"))
+    assert Balanced(Renewed(draw, 7)).every == 7
+    with pytest.warns(UserWarning, match="30 residuals at fixed points cannot hold"):
+        Fixed(draw, KEY)(KEY, problem, params)
+    Fixed(Uniform(interior=200, initial=5, walls=5), KEY)(KEY, problem, params)
+
+
 @pytest.mark.parametrize("sampler", [Uniform, Sobol, Adaptive])
 def test_samplers_fill_their_places_and_nothing_else(sampler):
     problem = burgers.burgers("1-cos", SMALL)
@@ -148,8 +220,9 @@ def test_samplers_fill_their_places_and_nothing_else(sampler):
     assert np.isclose(samples["walls"].omega.sum(), 10.0)
     other = draw(jax.random.key(1), problem, params)["interior"].x
     assert not np.allclose(samples["interior"].x, other)
-    fixed = Fixed(draw, KEY)
-    assert np.array_equal(fixed(jax.random.key(1), problem, params)["interior"].x, samples["interior"].x)
+    fixed = Fixed(sampler(interior=100, initial=16, walls=10), KEY)
+    first = fixed(KEY, problem, params)["interior"].x
+    assert np.array_equal(fixed(jax.random.key(1), problem, params)["interior"].x, first)
 
 
 def test_sobol_points_are_more_even_than_random_ones():
@@ -193,6 +266,22 @@ def test_adaptive_points_go_where_the_residual_is_large():
             ),
             "another dimension",
         ),
+        (
+            lambda: Problem(
+                SMALL, Box((0.0, 1.0)), lambda u, z: u(z), {"end": Condition(Box((0, 2)), lambda u, z: u(z))}
+            ),
+            "outside the domain",
+        ),
+        (
+            lambda: Problem(SMALL, Box((0.0, 1.0)), lambda u, z: u(z), {"data": observed([[1.5]], [0.0])}),
+            "'data' has points outside",
+        ),
+        (lambda: Problem(SMALL, Box((0.0, 1.0)), lambda u, z: jnp.log(-z[0]), {}).init(KEY), "is not finite at"),
+        (lambda: Data([[0.1], [0.2]], [1.0]), "N values are needed"),
+        (lambda: Data([[jnp.nan]], [1.0]), "must be finite"),
+        (lambda: Renewed(Uniform(interior=3), 0), "at least 1"),
+        (lambda: Mirrored(Network((4,), outputs=3), axis=1, parity=(1, -1)), "one for each component"),
+        (lambda: burgers.burgers("1-cos", Mirrored(SMALL, axis=1)), "has no mirror"),
         (
             lambda: Problem(
                 SMALL, Box((0.0, 1.0)), lambda u, z: u(z), {"interior": Condition(Box((0, 1)), lambda u, z: u(z))}

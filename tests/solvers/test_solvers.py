@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from angd.jacobian import jacobian
+from angd.jacobian import Chunked, Dense, Factored, MatrixFree, jacobian, stack
 from angd.samples import Samples
-from angd.solvers import Iterative, Kernel, Normal, ProjectedMomentum, WithFallback
+from angd.solvers import Iterative, Kernel, Normal, ProjectedMomentum, Scaled, WithFallback
 from angd.system import Gram, Rows, row_weights
 
 LAMBDA = 1e-2
@@ -71,6 +71,37 @@ def test_every_solver_equals_the_regularised_least_squares_solution(name, n, cen
     found = solve(SOLVERS[name], system, c)
     assert bool(found.ok)
     assert np.allclose(system.O.layout.ravel(found.d), by_numpy(system, c, LAMBDA), atol=1e-8)
+
+
+@pytest.mark.parametrize("inner", [Normal(LAMBDA), Kernel(LAMBDA), ProjectedMomentum(0.9, Normal(LAMBDA))])
+@pytest.mark.parametrize("n", [6, 40], ids=["p > n", "p < n"])
+@pytest.mark.parametrize("centred", [False, True], ids=["plain", "centred"])
+def test_scaled_damping_is_in_the_units_of_each_parameter(inner, n, centred):
+    """(G + λD) d = v + λDc with D = diag(G)^½ (and its floor), solved by numpy."""
+    for kind in ("rows", "gram"):
+        system, c = make(n, centred, kind)
+        if kind == "gram" and inner.needs_rows:
+            continue
+        O, omega = np.asarray(system.O.dense()), np.asarray(system.omega)
+        O = O - centred * np.sum(omega[:, None] * O, axis=0, keepdims=True) / omega.sum()
+        G, layout = O.T @ (omega[:, None] * O), system.O.layout
+        D = LAMBDA * np.diag(np.sqrt(np.diag(G) + 1e-10 * np.diag(G).max()))
+        exact = np.linalg.solve(G + D, layout.ravel(system.right_side()) + D @ layout.ravel(c))
+        found = solve(Scaled(inner), system, c)
+        assert np.allclose(layout.ravel(found.d), exact, rtol=1e-7, atol=1e-8)
+
+
+def test_diagonals_are_the_same_in_every_form():
+    system, _ = make(7, False, "rows", m=2)
+    rng = np.random.default_rng(0)
+    params = {"W": jnp.asarray(rng.normal(size=(2, 4))), "b": jnp.zeros(4), "out": jnp.ones((4, 2))}
+    xs, weights = jnp.asarray(rng.normal(size=(7, 2))), jnp.asarray(rng.uniform(size=14))
+    held = [jacobian(model, params, xs, form=form) for form in (Dense, Factored, Chunked, MatrixFree)]
+    exact = np.einsum("i,ij->j", weights, np.asarray(held[0].dense()) ** 2)
+    for O in [*held, stack(held[1:3])]:
+        w = jnp.concatenate([weights, weights]) if O.n_rows == 28 else weights
+        assert np.allclose(O.squares(w), exact * O.n_rows / 14, rtol=1e-12)
+    assert np.allclose(system.diagonal(), np.diag(system.gram()), rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [4, 30], ids=["p > N", "p < N"])

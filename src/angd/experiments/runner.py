@@ -21,12 +21,14 @@ INFINITE = float("inf")
 class Phase:
     """`steps` steps of an optimiser on the points of a sampler, in single precision if `single`.
 
-    A phase goes on where the one before it ended; with the same optimiser, damping and momentum go on as well.
+    It ends earlier when the loss is `below` a number. A phase goes on where the one before it ended; with the same
+    optimiser, damping and momentum go on as well.
     """
 
     optimiser: Any
     sampler: Any
     steps: float = INFINITE
+    below: float = 0.0
     single: bool = False
 
     def __post_init__(self):
@@ -120,6 +122,8 @@ def _steps(problem: Any, phases: Sequence[Phase], params: PyTree, key: Array) ->
             jax.block_until_ready(jax.tree.leaves(params))
             k += 1
             yield k, params, info
+            if info.loss < phase.below:
+                break
 
 
 def _cast(tree: PyTree, single: bool) -> PyTree:

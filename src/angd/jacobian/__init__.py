@@ -7,6 +7,7 @@ Row i·m + c of O is ∂_θ f_c(θ, x_i). Metrics and solvers need `O d`, `Oᵀ 
     Factored     activations and cotangents of each layer (`angd.taps`): kernels without an n × p matrix
     Chunked      rows recomputed a few at a time
     MatrixFree   forward and reverse passes only
+    Rescaled     one of them in other units of the parameters
     Stacked      several of them, one below the other: the terms of a loss
 
 `jacobian` chooses by shapes.
@@ -19,6 +20,7 @@ from angd.jacobian.chunked import Chunked
 from angd.jacobian.dense import Dense
 from angd.jacobian.factored import Factored
 from angd.jacobian.matrix_free import MatrixFree
+from angd.jacobian.rescaled import Rescaled
 from angd.jacobian.stacked import Stacked, stack
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "Factored",
     "Layout",
     "MatrixFree",
+    "Rescaled",
     "Stacked",
     "check_params",
     "jacobian",

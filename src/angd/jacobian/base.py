@@ -87,6 +87,10 @@ class AbstractJacobian(eqx.Module):
     def dense(self) -> Float[Array, "N p"]:
         """O itself."""
 
+    def squares(self, weights: Float[Array, " N"]) -> Float[Array, " p"]:
+        """`Σᵢ wᵢ Oᵢⱼ²` for every parameter j: the diagonal of `Oᵀ W O`."""
+        return weights @ self.dense() ** 2
+
     @property
     def n_rows(self) -> int:
         return math.prod(self.shape)

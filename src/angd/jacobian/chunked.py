@@ -76,6 +76,14 @@ class Chunked(AbstractJacobian):
         chunks = (self._cut(self.xs), self._cut(weights.reshape(-1, self._m), fill=0.0))
         return lax.scan(add, jnp.zeros((self.n_params,) * 2, self.layout.dtype), chunks)[0]
 
+    def squares(self, weights: Float[Array, " N"]) -> Float[Array, " p"]:
+        def add(total: Array, chunk: tuple[PyTree, Array]) -> tuple[Array, None]:
+            xs, weights = chunk
+            return total + weights.reshape(-1) @ self._rows(xs) ** 2, None
+
+        chunks = (self._cut(self.xs), self._cut(weights.reshape(-1, self._m), fill=0.0))
+        return lax.scan(add, jnp.zeros(self.n_params, self.layout.dtype), chunks)[0]
+
     def dense(self) -> Float[Array, "N p"]:
         return lax.map(self._rows, self._cut(self.xs)).reshape(-1, self.n_params)[: self.n_rows]
 

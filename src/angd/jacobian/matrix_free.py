@@ -47,6 +47,13 @@ class MatrixFree(AbstractJacobian):
 
         return self._map(column, self.n_params)
 
+    def squares(self, weights: Float[Array, " N"]) -> Float[Array, " p"]:
+        def add(k: Array, total: Array) -> Array:
+            unit = (jnp.arange(self.n_rows) == k).astype(self.layout.dtype)
+            return total + weights[k] * self.layout.ravel(self.rmatvec(unit.reshape(self.shape))) ** 2
+
+        return lax.fori_loop(0, self.n_rows, add, jnp.zeros(self.n_params, self.layout.dtype))
+
     def dense(self) -> Float[Array, "N p"]:
         return self._map(lambda e: self.layout.ravel(self.rmatvec(e.reshape(self.shape))), self.n_rows)
 

@@ -51,6 +51,10 @@ class Stacked(AbstractJacobian):
         grams = [part.gram(s) for part, s in zip(self.parts, scales, strict=True)]
         return sum(grams[1:], grams[0])
 
+    def squares(self, weights: Float[Array, " N"]) -> Float[Array, " p"]:
+        parts = [part.squares(w) for part, w in zip(self.parts, self._cut(weights), strict=True)]
+        return sum(parts[1:], parts[0])
+
     def dense(self) -> Float[Array, "N p"]:
         return jnp.concatenate([part.dense() for part in self.parts])
 

@@ -5,6 +5,7 @@ from angd.solvers.iterative import Iterative
 from angd.solvers.kernel import Kernel
 from angd.solvers.kfac import KFAC
 from angd.solvers.normal import Normal
+from angd.solvers.scaled import Scaled
 from angd.solvers.wrappers import ProjectedMomentum, WithFallback
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Kernel",
     "Normal",
     "ProjectedMomentum",
+    "Scaled",
     "Solution",
     "WithFallback",
 ]

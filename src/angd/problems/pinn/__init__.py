@@ -9,10 +9,11 @@ from angd.problems.pinn.derivatives import d
 from angd.problems.pinn.domains import Box, Data, Face, Faces
 from angd.problems.pinn.networks import Mirrored, Network
 from angd.problems.pinn.problem import Condition, Problem, observed
-from angd.problems.pinn.sampling import Adaptive, Fixed, Renewed, Sampler, Sobol, Uniform
+from angd.problems.pinn.sampling import Adaptive, Balanced, Fixed, Renewed, Sampler, Sobol, Uniform
 
 __all__ = [
     "Adaptive",
+    "Balanced",
     "Box",
     "Condition",
     "Data",

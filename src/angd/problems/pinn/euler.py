@@ -82,7 +82,7 @@ def star() -> tuple[float, float, float]:
 def solution(z: np.ndarray) -> np.ndarray:
     """(ρ, u, p) at points (t, x): self-similar in (x − ½)/t, symmetric about the middle."""
     t, x = z.T
-    speed = np.where(t > 0, (x - MIDDLE) / np.where(t > 0, t, 1.0), np.sign(x - MIDDLE) * np.inf)
+    speed = np.where(t > 0, (x - MIDDLE) / np.where(t > 0, t, 1.0), np.where(x < MIDDLE, -np.inf, np.inf))
     right = np.stack(_right_half(np.abs(speed)), axis=1)
     right[:, 1] *= np.where(speed < 0, -1.0, 1.0)
     return right

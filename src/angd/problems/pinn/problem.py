@@ -87,7 +87,7 @@ class Problem(eqx.Module):
 
 
 def _on_field(problem: Problem, equation: Equation) -> Callable[..., Array]:
-    def residual(params: PyTree, z: Array) -> Array:
+    def residual(params: PyTree, z: Any) -> Array:
         return equation(lambda y: problem.field(params, y), z)
 
     return residual

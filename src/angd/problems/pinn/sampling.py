@@ -39,8 +39,8 @@ class AbstractIndifferent(Sampler):
     counts: eqx.AbstractVar[Mapping[str, int]]
 
     @abc.abstractmethod
-    def draw(self, key: Array, place: Any, n: int) -> Float[Array, "n D"]:
-        """n points of a box or a face."""
+    def draw(self, key: Array, place: Any, n: int) -> PyTree:
+        """n points of a box, a face, or data."""
 
     def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
         check_counts(self.counts, problem)
@@ -58,7 +58,7 @@ class Uniform(AbstractIndifferent):
     def __init__(self, **counts: int):
         self.counts = _Counts(counts)
 
-    def draw(self, key: Array, place: Any, n: int) -> Float[Array, "n D"]:
+    def draw(self, key: Array, place: Any, n: int) -> PyTree:
         return _uniform(key, place, n)
 
 
@@ -70,7 +70,7 @@ class Sobol(AbstractIndifferent):
     def __init__(self, **counts: int):
         self.counts = _Counts(counts)
 
-    def draw(self, key: Array, place: Any, n: int) -> Float[Array, "n D"]:
+    def draw(self, key: Array, place: Any, n: int) -> PyTree:
         points = qmc.Sobol(place.dimension, scramble=False).random_base2(max(n - 1, 1).bit_length())[:n]
         shift = jax.random.uniform(key, (1, place.dimension))
         return place.place((jnp.asarray(points) + shift) % 1.0)
@@ -140,6 +140,36 @@ class Renewed(Sampler):
         return self.inner(key, problem, params)
 
 
+class Balanced(Sampler):
+    """Another sampler's points, with conditions weighed by how strongly the parameters move them.
+
+    Each condition's weight is multiplied by (mean |∂_θ r|² of the equation / mean |∂_θ r|² of the condition)^`power`,
+    estimated at `looks` of its points with the present parameters. With power 1 every term has the same trace in the
+    metric; ½ is a compromise between that and the weights as given.
+    """
+
+    inner: Sampler
+    power: float = 0.5
+    looks: int = eqx.field(static=True, default=64)
+
+    @property
+    def every(self) -> float:
+        return self.inner.every
+
+    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+        samples = self.inner(key, problem, params)
+        size = {name: self._size(f, params, samples[name]) for name, f in problem.residuals.items()}
+        ratio = {name: (size[INTERIOR] / size[name]) ** self.power for name in size}
+        return {name: Samples(part.x, ratio[name] * part.omega) for name, part in samples.items()}
+
+    def _size(self, f: Any, params: PyTree, samples: Samples) -> Float[Array, ""]:
+        """Mean squared length of ∂_θ r over evenly spaced points of the list."""
+        n = samples.omega.shape[0]
+        chosen = jnp.arange(min(self.looks, n)) * n // min(self.looks, n)
+        rows = jax.vmap(jax.jacrev(f), (None, 0))(params, jax.tree.map(lambda x: x[chosen], samples.x))
+        return sum((jnp.sum(leaf**2) for leaf in jax.tree.leaves(rows)), jnp.zeros(())) / chosen.shape[0]
+
+
 def warn_of_overfitting(problem: Problem, params: PyTree, samples: dict[str, Samples]) -> None:
     """Fixed points with more parameters than residuals can be fitted exactly, and the equation not at all."""
     points = {name: part.x for name, part in samples.items()}
@@ -177,5 +207,5 @@ def _named(key: Array, name: str) -> Array:
     return jax.random.fold_in(key, zlib.crc32(name.encode()))
 
 
-def _uniform(key: Array, place: Any, n: int) -> Float[Array, "n D"]:
+def _uniform(key: Array, place: Any, n: int) -> PyTree:
     return place.place(jax.random.uniform(key, (n, place.dimension)))
