@@ -163,6 +163,7 @@ class ANGD(eqx.Module):
             gradient=draft.gradient,
             prepared=prepared,
             evaluate=lambda params: self.metric.loss(setting.problem, params, setting.samples),
+            bend=lambda d: self.metric.second(setting.problem, setting.params, setting.samples, d),
             gauss_newton=self.metric.gauss_newton,
         )
 

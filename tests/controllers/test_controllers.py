@@ -292,3 +292,35 @@ def test_everything_named_in_the_report_is_there():
     assert np.isclose(info.damping, 1e-2)
     assert np.isnan(info.ratio)
     assert info.result == angd.RESULTS.successful
+
+
+def test_a_geodesic_correction_solves_what_is_quadratic_in_one_step():
+    """On Rosenbrock's valley the residual is quadratic, so that the bent Gauss–Newton step ends at the solution."""
+    start = jnp.array([-1.2, 1.0])
+
+    def end(**options):
+        opt = ANGD(GAUSS_NEWTON, Energy(), Normal(1e-12), LevenbergMarquardt(tries=1, **options))
+        return walk(opt, Rosenbrock(), start, 1)[0]
+
+    params, _, info = end(geodesic=100.0)
+    assert np.allclose(params, 1.0, atol=1e-6)
+    assert bool(info.accepted)
+    straight, _, _ = end()
+    beyond, _, _ = end(geodesic=1e-3)
+    assert np.array_equal(straight, beyond)
+    assert not np.allclose(straight, 1.0, atol=1e-2)
+    with pytest.raises(ValueError, match="geodesic must be"):
+        LevenbergMarquardt(geodesic=-1.0)
+
+
+def test_a_geodesic_correction_needs_residuals():
+    class Regression(eqx.Module):
+        def field(self, params, x):
+            return params * x
+
+        def loss(self, params, samples):
+            return jnp.sum((params - 1) ** 2)
+
+    opt = ANGD(GAUSS_NEWTON, angd.L2(), Normal(1e-3), LevenbergMarquardt(geodesic=0.75))
+    with pytest.raises(ValueError, match="needs residuals, which L2 has not"):
+        walk(opt, Regression(), jnp.asarray(0.5), 1, Samples(jnp.ones(3)))

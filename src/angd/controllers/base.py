@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from angd.solvers.base import AbstractPrepared, Solution
-from angd.system import AbstractSystem
-from angd.tree import combine, dot, scale, zeros_like
+from angd.system import AbstractSystem, Rows
+from angd.tree import combine, dot, norm, scale, where, zeros_like
 
 
 class Trial(eqx.Module):
@@ -63,6 +63,7 @@ class Proposal(eqx.Module):
     gradient: PyTree
     prepared: AbstractPrepared
     evaluate: Callable[[PyTree], Float[Array, ""]]
+    bend: Callable[[PyTree], Float[Array, "N"]]
     gauss_newton: bool = eqx.field(static=True)
 
     def direction(self, damping: Float[Array, ""]) -> Trial:
@@ -103,9 +104,20 @@ class Proposal(eqx.Module):
         pushed = self.system.push(step)
         return linear - jnp.vdot(self.system.omega, pushed**2) / 2
 
-    def gain(self, step: PyTree, before: Float[Array, ""]) -> Float[Array, ""]:
-        """Actual over predicted decrease; −∞ where the loss is not finite or no decrease was predicted."""
-        predicted = self.predicted(step)
+    def bent(self, trial: Trial, limit: float) -> Trial:
+        """The trial with its geodesic correction, d + ½ h a with (G + λI) a = −OᵀW ∂²r(d, d), if ‖h a‖ ≤ limit ‖d‖."""
+        force = Rows(O=self.system.O, b=-self.bend(trial.d), omega=self.system.omega)
+        a = self.prepared.at(trial.damping).direction(force, zeros_like(trial.d)).d
+        small = norm(a) * self.h * trial.scale <= limit * norm(trial.d)
+        half = jnp.where(small, trial.scale * self.h / 2, 0.0)
+        return eqx.tree_at(lambda t: t.d, trial, combine((1.0, trial.d), (half, where(small, a, zeros_like(a)))))
+
+    def gain(self, step: PyTree, before: Float[Array, ""], model: PyTree | None = None) -> Float[Array, ""]:
+        """Actual over predicted decrease; −∞ where the loss is not finite or no decrease was predicted.
+
+        The prediction is that for `model`, where it is another step than the one taken.
+        """
+        predicted = self.predicted(step if model is None else model)
         ratio = (before - self.loss(step)) / jnp.where(predicted > 0, predicted, 1.0)
         return jnp.where(jnp.isfinite(ratio) & (predicted > 0), ratio, -jnp.inf)
 

@@ -66,7 +66,8 @@ class LevenbergMarquardt(AbstractDamper):
     """Damping by success: λ falls by `down` where actual/predicted decrease exceeds `good`, grows by `up` below `poor`.
 
     A step that does not lower the loss is tried again with more damping and from rest, up to `tries` times on the same
-    matrix; if all fail, it is rejected, and λ stays raised.
+    matrix; if all fail, it is rejected, and λ stays raised. With `geodesic` > 0 (¾ is usual) each step is bent along
+    the second derivative of the residuals, if that changes it by no more than this share (Transtrum and Sethna 2012).
     """
 
     up: float = 3.0
@@ -76,16 +77,20 @@ class LevenbergMarquardt(AbstractDamper):
     tries: int = 4
     floor: float = 1e-14
     cap: float = 1e6
+    geodesic: float = eqx.field(static=True, default=0.0)
 
     def __check_init__(self):
+        if not self.geodesic >= 0:
+            raise ValueError(f"LevenbergMarquardt: geodesic must be ≥ 0, got {self.geodesic}.")
         if not (self.up > 1 and self.down > 1 and 0 < self.poor < self.good and self.tries >= 1):
             raise ValueError("LevenbergMarquardt: it takes up > 1, down > 1, 0 < poor < good and tries ≥ 1.")
 
     def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
         before = proposal.present()
 
-        def judged(trial: Trial) -> Trial:
-            ratio = proposal.gain(proposal.step(trial), before)
+        def judged(straight: Trial) -> Trial:
+            trial = proposal.bent(straight, self.geodesic) if self.geodesic else straight
+            ratio = proposal.gain(proposal.step(trial), before, proposal.step(straight))
             return eqx.tree_at(lambda t: (t.ratio, t.accepted), trial, (ratio, trial.ok & (ratio > 0)))
 
         def again(carry: tuple[Array, Trial]) -> tuple[Array, Trial]:

@@ -17,7 +17,7 @@ from jaxtyping import PyTree
 
 import angd
 from angd import baselines
-from angd.experiments.runner import Phase
+from angd.experiments.runner import INFINITE, Phase
 from angd.problems.pinn import Adaptive, Network, Problem, Renewed, Sampler, Uniform, burgers, euler
 
 
@@ -94,18 +94,20 @@ def gauss_newton(
     interior: int = 3000,
     condition: int = 300,
     warm: float = 1e-3,
-    fresh: int = 500,
+    warm_steps: int = 150,
+    fresh: float = 500,
     keep: int = 20,
     damping: float = 1e-2,
-    scaling: float = 0.5,
+    scaling: float | None = 0.5,
     controller: Any = None,
     flow: Any = None,
     momentum: float | None = None,
 ) -> list[Phase]:
     """The energy metric with Levenberg–Marquardt damping, at first of λI, then in the units of each parameter.
 
-    Uniform points until the loss is below `warm` (adaptive ones would chase the front of a solution that is not there
-    yet), `fresh` steps on adaptive points that are new in each, then ones that serve `keep` steps each: less noise.
+    Uniform points for `warm_steps` or until the loss is below `warm` (adaptive ones would chase the front of a solution
+    that is not there yet), `fresh` steps on adaptive points, new in each, then ones that serve `keep` steps: less
+    noise.
     """
 
     def optimiser(solver: Any) -> angd.ANGD:
@@ -115,12 +117,19 @@ def gauss_newton(
 
     counts = spread(problem, interior, condition)
     adaptive, plain = Adaptive(**counts), angd.Normal(damping)
-    scaled = optimiser(angd.Scaled(angd.Normal(damping / 10), scaling))
+    first = optimiser(plain)
+    second = first if scaling is None else optimiser(angd.Scaled(angd.Normal(damping / 10), scaling))
     return [
-        Phase(optimiser(plain), Uniform(**counts), steps=500, below=warm),
-        Phase(scaled, adaptive, fresh),
-        Phase(scaled, Renewed(adaptive, keep)),
+        Phase(first, Uniform(**counts), steps=warm_steps, below=warm),
+        Phase(second, adaptive, fresh),
+        Phase(second, Renewed(adaptive, keep)),
     ]
+
+
+def large(problem: Problem, interior: int = 1000, condition: int = 125, **options: Any) -> list[Phase]:
+    """The energy metric for more parameters than residuals: the kernel's form, and new points in every step."""
+    settings = {"warm_steps": 30, "fresh": INFINITE, "scaling": None} | options
+    return gauss_newton(problem, interior, condition, **settings)
 
 
 def sobolev(
@@ -178,6 +187,7 @@ def _sobolev(s: int, **fixed: Any) -> Callable[..., list[Phase]]:
 
 METHODS: Mapping[str, Method] = {
     "energy": Method("energy metric (Gauss–Newton), Levenberg–Marquardt, adaptive points", gauss_newton),
+    "energy-large": Method("energy metric for large networks: the kernel's form, fresh adaptive points", large),
     "energy-trust": Method(
         "energy metric, trust region by target ratio: one factorisation, many radii",
         lambda problem, **options: gauss_newton(problem, controller=angd.TrustRegion(), **options),

@@ -126,6 +126,10 @@ class AbstractMetric(eqx.Module):
         """The samples, after they moved with the flow."""
         return setting.samples
 
+    def second(self, problem: Any, params: PyTree, samples: Any, d: PyTree) -> Float[Array, "N"]:
+        """∂²r(d, d) at every row, where the metric has residuals: geodesic corrections ask for it."""
+        raise ValueError(f"A geodesic correction needs residuals, which {type(self).__name__} has not: use Energy.")
+
     def loss(self, problem: Any, params: PyTree, samples: Any) -> Float[Array, ""]:
         """L at these parameters and samples, where it can be had: controllers that compare losses ask for it."""
         if not hasattr(problem, "loss"):

@@ -9,6 +9,7 @@ their residuals; the weight of a term lives in the ω of its samples.
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
@@ -45,6 +46,14 @@ class Energy(AbstractMetric):
         if not setting.hessian:
             return setting.c.mu * y
         return setting.c.mu * y - setting.beta_prev * (r - residuals(parts, memory.params))
+
+    def second(self, problem: Any, params: PyTree, samples: Any, d: PyTree) -> Float[Array, "N"]:
+        parts = terms(problem, samples, self)
+
+        def slope(params: PyTree) -> Float[Array, "N"]:
+            return jax.jvp(lambda q: residuals(parts, q), (params,), (d,))[1]
+
+        return jax.jvp(slope, (params,), (d,))[1]
 
     def loss(self, problem: Any, params: PyTree, samples: Any) -> Float[Array, ""]:
         return sum(
