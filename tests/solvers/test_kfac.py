@@ -322,7 +322,7 @@ def test_parameters_that_are_not_used_step_by_the_damping_alone():
 def test_parts_of_a_stacked_jacobian_count_as_further_samples():
     params, xs = make_params(0), normal(7, 9, 3)
     system, c = make(mlp, params, xs)
-    O = stack([factored(mlp, params, part) for part in (xs[:4], xs[4:])])
+    O = stack([factored(mlp, params, part) for part in (xs[:4], xs[4:])], keep=True)
     halves = Rows(O=O, b=system.b, omega=system.omega)
     for split in (False, True):
         solver = KFAC(LAMBDA, factored=split)
@@ -338,7 +338,7 @@ def test_terms_that_use_a_leaf_otherwise_share_its_block_or_leave_it_alone():
         lambda p, x: jnp.sum(jnp.sin(p["W"] @ x)),
         lambda p, x: jnp.tanh(p["b"] @ x) + p["v"] @ x,
     ]
-    O = stack([factored(f, params, xs) for f in terms])
+    O = stack([factored(f, params, xs) for f in terms], keep=True)
     omega = jnp.asarray(np.random.default_rng(4).uniform(0.2, 0.8, 15))
     system, c = Rows(O=O, b=normal(5, 15), omega=omega), jax.tree.map(jnp.ones_like, params)
     found = direction(KFAC(LAMBDA, decay=0.0), system, c)

@@ -98,7 +98,7 @@ def test_diagonals_are_the_same_in_every_form():
     xs, weights = jnp.asarray(rng.normal(size=(7, 2))), jnp.asarray(rng.uniform(size=14))
     held = [jacobian(model, params, xs, form=form) for form in (Dense, Factored, Chunked, MatrixFree)]
     exact = np.einsum("i,ij->j", weights, np.asarray(held[0].dense()) ** 2)
-    for O in [*held, stack(held[1:3])]:
+    for O in [*held, stack(held[1:3], keep=True)]:
         w = jnp.concatenate([weights, weights]) if O.n_rows == 28 else weights
         assert np.allclose(O.squares(w), exact * O.n_rows / 14, rtol=1e-12)
     assert np.allclose(system.diagonal(), np.diag(system.gram()), rtol=1e-12)

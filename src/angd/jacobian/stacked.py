@@ -11,10 +11,12 @@ from jaxtyping import Array, Float, PyTree
 
 from angd.jacobian.base import AbstractJacobian, Layout
 from angd.jacobian.dense import Dense
+from angd.jacobian.factored import Factored
 from angd.jacobian.symmetric import weigh
 from angd.tree import add
 
 ROWS = 32
+MEMORY = 2 * 2**30  # bytes
 
 
 class Stacked(AbstractJacobian):
@@ -75,12 +77,15 @@ class Stacked(AbstractJacobian):
         return lax.map(row, jnp.arange(mine.n_rows), batch_size=min(ROWS, mine.n_rows))
 
 
-def stack(parts: Sequence[AbstractJacobian]) -> AbstractJacobian:
-    """One Jacobian from several: a single matrix if all are dense."""
+def stack(parts: Sequence[AbstractJacobian], keep: bool = False) -> AbstractJacobian:
+    """One Jacobian from several: a single matrix if all are dense.
+
+    Factors pair up within a part only, so parts become matrices as well where these fit, unless they `keep` their form.
+    """
     if len(parts) == 1:
         return parts[0]
     layout, shape = parts[0].layout, (sum(math.prod(part.shape) for part in parts),)
-    matrices = [part.matrix for part in parts if isinstance(part, Dense)]
-    if len(matrices) == len(parts):
-        return Dense(matrix=jnp.concatenate(matrices), layout=layout, shape=shape)
+    fits = shape[0] * layout.size * layout.dtype.itemsize <= MEMORY and not keep
+    if all(isinstance(part, Dense) or (fits and isinstance(part, Factored)) for part in parts):
+        return Dense(matrix=jnp.concatenate([part.dense() for part in parts]), layout=layout, shape=shape)
     return Stacked(parts=tuple(parts), layout=layout, shape=shape)

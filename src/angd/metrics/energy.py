@@ -35,7 +35,7 @@ class Energy(AbstractMetric):
         parts = terms(setting.problem, setting.samples, self)
         Os = [setting.jacobian(f, samples.x) for f, samples in parts]
         omega = jnp.concatenate([row_weights(samples.omega, O) for (_, samples), O in zip(parts, Os, strict=True)])
-        O, r = stack(Os), residuals(parts, setting.params)
+        O, r = stack(Os, keep=setting.form is not None), residuals(parts, setting.params)
         at_rest = Rows(O=O, b=-setting.kick * r, omega=omega)
         system = Rows(O=O, b=at_rest.b + self._momentum(setting, parts, r), omega=omega)
         return Draft(system, at_rest, Rows(O=O, b=r, omega=omega).right_side(), loss=jnp.vdot(omega, r**2) / 2)
