@@ -30,8 +30,8 @@ SUITES: dict[str, dict[str, tuple[str, str, str, float, dict[str, Any]]]] = {
         "minus_sin": ("burgers", "energy", "small", FIVE, {}),
         "minus_sin_long": ("burgers", "energy", "small", FIFTEEN, {}),
         "sin": ("burgers-sin", "energy", "small", FIVE, {}),
-        "cos": ("burgers-cos", "energy", "small", FIVE, {}),
-        "euler": ("euler", "energy", "small", FIVE, {}),
+        "cos": ("burgers-cos", "energy", "small", FIVE, {"interior": 4000}),
+        "euler": ("euler", "energy", "small", FIVE, {"interior": 1000, "condition": 200}),
         "paper_network": ("burgers", "energy-large", "paper", FIVE, {}),
     },
     "rivals": {
