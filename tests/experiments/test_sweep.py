@@ -1,0 +1,53 @@
+"""Successive halving on runs whose course is known."""
+
+import math
+
+import pytest
+
+from angd.experiments.runner import Record
+from angd.experiments.sweep import configurations, halving
+
+STARTED = []
+
+
+def run(options):
+    """Loss a/k + b, one record a step, 100 steps; 'diverges' gives NaN from the fifth step on."""
+    STARTED.append(options)
+    for k in range(1, 101):
+        loss = math.nan if options.get("diverges") and k >= 5 else options["a"] / k + options["b"]
+        yield Record(k, 0.0, 0.0, loss, {"u": loss}, math.nan, True)
+
+
+def test_the_best_goes_on_and_nobody_starts_twice():
+    """The quick starter (small a) leads at the first rung; the one with the lower floor b wins in the end."""
+    STARTED.clear()
+    grid = [{"a": 1.0, "b": 0.5}, {"a": 3.0, "b": 0.0}, {"a": 50.0, "b": 0.0}, {"a": 1.0, "b": 9.0}]
+    found = halving(run, grid, [4, 40, 80], by=lambda r: r.loss, keep=0.5)
+    assert grid == STARTED
+    assert [entry.options for entry in found[:2]] == [grid[1], grid[0]]
+    assert [entry.records[-1].step for entry in found] == [80, 40, 4, 4]
+    assert [entry.options for entry in found[2:]] == [grid[3], grid[2]]
+
+
+def test_what_diverged_is_the_worst_of_its_rung():
+    found = halving(run, [{"a": 0, "b": 0, "diverges": True}, {"a": 9.0, "b": 9.0}], [10, 20], by=lambda r: r.loss)
+    assert found[0].options["a"] == 9.0
+    assert found[1].score(lambda r: r.loss) == math.inf
+
+
+def test_configurations_are_all_or_a_fair_sample():
+    grid = {"rate": (1, 2, 3), "mu": (0.5, 0.9)}
+    everything = configurations(grid)
+    assert len(everything) == 6
+    assert {"rate": 3, "mu": 0.5} in everything
+    some = configurations(grid, most=4)
+    assert len({tuple(c.items()) for c in some}) == 4
+    assert some == configurations(grid, most=4)
+    assert configurations({}) == [{}]
+
+
+@pytest.mark.parametrize("bad", [{"candidates": []}, {"rungs": [5, 5]}, {"rungs": []}, {"keep": 0.0}])
+def test_misuse_is_refused(bad):
+    arguments = {"candidates": [{"a": 1, "b": 1}], "rungs": [5], "keep": 0.5} | bad
+    with pytest.raises(ValueError, match="halving"):
+        halving(run, by=lambda r: r.loss, **arguments)
