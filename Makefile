@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow bench check docs figures numbers lock clean
+.PHONY: help setup demo test test-slow bench check docs figures numbers measure lock clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,7 @@ bench: setup  ## Run the benchmarks side by side with what one would use instead
 	$(BIN)/python benchmarks/flow.py
 	$(BIN)/python benchmarks/jacobian.py
 	$(BIN)/python benchmarks/step.py
+	$(BIN)/python benchmarks/pinn.py
 
 docs: setup  ## Build the documentation into site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt
@@ -50,6 +51,11 @@ figures: setup  ## Redraw the figures that the docs show
 
 numbers: setup  ## Measure results/*.json again and write the numbers into README and docs
 	$(BIN)/python tools/measure_flow.py
+	$(BIN)/python tools/fill_numbers.py --write
+
+measure: setup  ## Run the long experiments behind results/pinn.json and results/comparison.json (hours)
+	$(BIN)/python tools/measure_pinn.py
+	$(BIN)/python tools/measure_comparison.py
 	$(BIN)/python tools/fill_numbers.py --write
 
 lock:  ## Renew the pinned requirements (needs uv)

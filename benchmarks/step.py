@@ -1,6 +1,6 @@
 """One whole step of ANGD in the energy metric on a Burgers residual: every Jacobian form and solver, split into parts.
 
-    python benchmarks/step.py [--quick]
+    python benchmarks/step.py [--quick] [--wide] [n…]
 
 All times of one size come from one run, interleaved, the best of the repetitions; read the ratios. "of peak" is the
 useful work n² p of a kernel per second, against a matrix product measured in the same run; "of parts" is the step over
@@ -107,9 +107,9 @@ def report(n: int, widths: Sequence[int], repeats: int) -> None:
 
 def main() -> None:
     jax.config.update("jax_enable_x64", True)
-    quick = "--quick" in sys.argv
-    for widths in (PAPER, WIDE):
-        for n in (200,) if quick else (500, 1000, 2000):
+    quick, asked = "--quick" in sys.argv, tuple(int(a) for a in sys.argv[1:] if a.isdigit())
+    for widths in (WIDE,) if "--wide" in sys.argv else (PAPER, WIDE):
+        for n in asked or ((200,) if quick else (500, 1000, 2000)):
             report(n, widths, 1 if quick else 3)
 
 

@@ -1,7 +1,7 @@
 """Damping in the units of each parameter: (G + λ D) δ = v − G c with D = diag(G)^power.
 
 It is the ordinary problem for the parameters D^½ θ: columns of O are divided by D^½ before, the direction after.
-Power 1 is Marquardt's scaling, 0 is λI; ½, halfway between, was the fastest on networks.
+Power 1 is Marquardt's scaling, 0 is λI; ½, halfway between, suits networks best.
 """
 
 from typing import Any
