@@ -3,7 +3,8 @@
     python benchmarks/pinn.py [--quick]
 
 "nested" is what one writes first: `vmap(grad)` over the parameters of a residual made of `grad` of `grad`. "channels"
-is what `angd` does: forward derivatives share their Taylor channels, and the layers' factors give the Jacobian. The
+is what `angd` does: forward derivatives share their Taylor channels, and the layers' factors ("factors": these alone,
+which is all that the kernel of wide layers needs) give the Jacobian. The
 smaller of Gram (p × p) and kernel (n × n) is formed and factorised; a probe is one more damping and its loss. Times of
 one size come from one run, interleaved; read the ratios.
 """
@@ -18,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from angd.jacobian import Dense, jacobian
+from angd.jacobian import Dense, Factored, jacobian
 from angd.problems.pinn import Network, burgers
 from angd.solvers.positive import positive
 from timing import best_times
@@ -58,7 +59,11 @@ def jobs(network: Network, n: int) -> tuple[dict[str, Callable[[], Any]], int]:
     loss = jax.jit(lambda params: jnp.sum(jax.vmap(f, (None, 0))(params, z) ** 2))
     O = build(params, z)
     A, y = form(O), jnp.ones(min(n, p))
-    found: dict[str, Callable[[], Any]] = {"Jacobian, channels": lambda: jax.tree.leaves(build(params, z))}
+    factors = eqx.filter_jit(partial(jacobian, f, form=Factored))
+    found: dict[str, Callable[[], Any]] = {
+        "Jacobian, channels": lambda: jax.tree.leaves(build(params, z)),
+        "Jacobian, factors": lambda: jax.tree.leaves(factors(params, z)),
+    }
     if n * p * p <= TOO_LONG:
         found["Jacobian, nested"] = partial(nested(problem), params, z)
     found["Gram" if p <= n else "kernel"] = partial(form, O)
