@@ -22,11 +22,19 @@ def test_the_best_goes_on_and_nobody_starts_twice():
     """The quick starter (small a) leads at the first rung; the one with the lower floor b wins in the end."""
     STARTED.clear()
     grid = [{"a": 1.0, "b": 0.5}, {"a": 3.0, "b": 0.0}, {"a": 50.0, "b": 0.0}, {"a": 1.0, "b": 9.0}]
-    found = halving(run, grid, [4, 40, 80], by=lambda r: r.loss, keep=0.5)
+    found = halving(run, grid, [4, 40, 80], by=lambda r: r.loss, keep=0.5, least=1)
     assert grid == STARTED
     assert [entry.options for entry in found[:2]] == [grid[1], grid[0]]
     assert [entry.records[-1].step for entry in found] == [80, 40, 4, 4]
     assert [entry.options for entry in found[2:]] == [grid[3], grid[2]]
+
+
+def test_a_survivor_that_diverges_late_does_not_win():
+    """It leads at the first rung, where nothing has happened to it yet."""
+    late, steady = {"a": 0.0, "b": 0.0, "diverges": True}, {"a": 9.0, "b": 9.0}
+    found = halving(run, [late, steady], [4, 20], by=lambda r: r.loss, keep=0.5, least=1)
+    assert [entry.records[-1].step for entry in found] == [4, 20]
+    assert found[0].options == steady
 
 
 def test_what_diverged_is_the_worst_of_its_rung():

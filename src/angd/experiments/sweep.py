@@ -42,24 +42,26 @@ def halving(
     rungs: Sequence[int],
     by: Callable[[Record], float],
     keep: float = 1 / 3,
+    least: int = 3,
 ) -> list[Entry]:
-    """All entries, the best first: those that came further before those that stopped, then by their score.
+    """All entries, the best first: those that came further before those that stopped, then by score; diverged last.
 
     **Arguments:** `start(options)` begins a run, an iterator of records; `rungs` are the steps at which runs are
-    compared; `by` says what should be small; `keep` is the share that goes on, at least one.
+    compared; `by` says what should be small; `keep` is the share that goes on, but at least `least` runs do, so that
+    one which diverges late does not take the sweep with it.
     """
-    if not candidates or not rungs or sorted(set(rungs)) != list(rungs) or not 0 < keep <= 1:
-        raise ValueError("halving: it takes candidates, increasing rungs and 0 < keep ≤ 1.")
+    if not candidates or not rungs or sorted(set(rungs)) != list(rungs) or not (0 < keep <= 1 and least >= 1):
+        raise ValueError("halving: it takes candidates, increasing rungs, 0 < keep ≤ 1 and least ≥ 1.")
     alive = [(Entry(options), start(options)) for options in candidates]
     stopped: list[Entry] = []
     for i, rung in enumerate(rungs):
         for entry, run in alive:
             _advance(entry, run, rung)
         alive.sort(key=lambda pair: pair[0].score(by))
-        cut = max(1, round(keep * len(alive))) if i + 1 < len(rungs) else len(alive)
+        cut = max(least, round(keep * len(alive))) if i + 1 < len(rungs) else len(alive)
         stopped = [entry for entry, _ in alive[cut:]] + stopped
         alive = alive[:cut]
-    return [entry for entry, _ in alive] + stopped
+    return sorted([entry for entry, _ in alive] + stopped, key=lambda entry: entry.score(by) == math.inf)
 
 
 def _advance(entry: Entry, run: Iterator[Record], rung: int) -> None:
