@@ -140,13 +140,14 @@ def sobolev(
     beta: float = 0.0,
     damping: float = 1e-3,
     transport: str = "jvp",
-    search: bool = False,
+    search: bool = True,
     interior: int = 1000,
     condition: int = 250,
 ) -> list[Phase]:
     """H^s with s ≥ 0 (L² for 0), accelerated where μ > 0; `beta` in units of the step, β = `beta` √rate.
 
-    What is tuned enters as arrays, so that a sweep compiles once.
+    On fresh points constant steps diverge at rates that are fine on fixed ones, hence the line `search`. What is tuned
+    enters as arrays, so that a sweep compiles once.
     """
     transports = {"jvp": angd.JVP, "current": angd.CurrentJVP, "covector": angd.Covector}
     if transport not in transports:
@@ -171,6 +172,11 @@ def rival(
         return [Phase(make(**options), Renewed(points, keep) if keep > 1 else points)]
 
     return build
+
+
+def gradient_descent(rate: float = 1e-3, momentum: float = 0.9) -> Any:
+    """Gradient descent with momentum."""
+    return baselines.sgd(rate, momentum)
 
 
 def decaying_adam(rate: float = 5e-3, halving: int = 4000) -> Any:
@@ -220,7 +226,7 @@ METHODS: Mapping[str, Method] = {
         ANGD,
     ),
     "adam": Method("Adam with a decaying rate", rival(decaying_adam), ADAM),
-    "sgd": Method("gradient descent with momentum", rival(baselines.sgd), SGD),
+    "sgd": Method("gradient descent with momentum", rival(gradient_descent), SGD),
     "lbfgs": Method("L-BFGS on points that serve 500 steps", rival(baselines.lbfgs, Adaptive, 500)),
     "ssbroyden": Method(
         "self-scaled Broyden on adaptive points that serve 500 steps",
