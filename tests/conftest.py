@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
-# Compiled programs hold memory maps, of which a process may have 65,530: after some hundred tests XLA would abort.
+# After some 500 tests in one process XLA aborted while compiling, probably out of memory maps; forgetting cured it.
 KEEP = 60
 _since_forgotten = Counter()
 

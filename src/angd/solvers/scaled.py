@@ -1,7 +1,7 @@
 """Damping in the units of each parameter: (G + λ D) δ = v − G c with D = diag(G)^power.
 
 It is the ordinary problem for the parameters D^½ θ: columns of O are divided by D^½ before, the direction after.
-Power 1 is Marquardt's scaling, 0 is λI; ½, halfway between, suits networks best.
+Power 1 is Marquardt's scaling, 0 is λI; ½ lies between.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from angd.jacobian import AbstractJacobian, Rescaled
+from angd.jacobian import Rescaled
 from angd.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver, Solution
 from angd.system import AbstractSystem, Gram, Rows
 
@@ -41,10 +41,6 @@ class Scaled(AbstractSolver):
     @property
     def needs_rows(self) -> bool:
         return self.inner.needs_rows
-
-    @property
-    def form(self) -> type[AbstractJacobian] | None:
-        return None
 
     def init(self, system: AbstractSystem) -> PyTree:
         return self.inner.init(system)
