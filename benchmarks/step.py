@@ -82,7 +82,8 @@ def jobs(n: int, widths: Sequence[int]) -> dict[str, Callable[[], Any]]:
         found[f"{name}: Jacobian"] = lambda build=build: jax.tree.leaves(build(params, samples.x))
         found[f"{name}: kernel"] = partial(eqx.filter_jit(lambda jac: jac.kernel()), held)
         found[f"{name}: whole step"] = step_of(KernelOf(1e-3, held=form), params, samples)
-    found["chosen: whole step"] = step_of(angd.Kernel(1e-3), params, samples)
+        if form is Factored:  # before Dense, whose gigabytes slow down whatever follows
+            found["chosen: whole step"] = step_of(angd.Kernel(1e-3), params, samples)
     kernel = square[:n, :n] @ square[:n, :n].T
     solve = jax.jit(lambda A, y: positive(A, False).at(1.0).solve(y))
     found["factorisation"] = partial(solve, kernel, jnp.ones(n))
