@@ -12,6 +12,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float, PyTree
 
 from angd.jacobian.base import AbstractJacobian, Layout
@@ -33,7 +34,9 @@ class Factored(AbstractJacobian):
     @classmethod
     def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree) -> "Factored":
         batch = jax.vmap(lambda x: taps(f, params, x))(xs)
-        return cls(leaves=batch.leaves, layout=Layout.of(params), shape=batch.value.shape)
+        # Factors are computed once: fused into the products that use them they would be computed again and again.
+        leaves = lax.optimization_barrier(batch.leaves)
+        return cls(leaves=leaves, layout=Layout.of(params), shape=batch.value.shape)
 
     def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
         directions = self.layout.treedef.flatten_up_to(d)
