@@ -25,10 +25,20 @@ ORDER = [
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 LIGHT = [
     "cli",
+    "experiments.catalogue",
+    "experiments.compare_command",
+    "experiments.config",
     "experiments.expressions",
+    "experiments.files",
     "experiments.flow_catalogue",
     "experiments.flow_command",
-    "experiments.files",
+    "experiments.folder",
+    "experiments.options",
+    "experiments.report_command",
+    "experiments.reproduce_command",
+    "experiments.run_command",
+    "experiments.sweep",
+    "experiments.sweep_command",
 ]
 
 

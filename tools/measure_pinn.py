@@ -1,15 +1,17 @@
 """Measure physics-informed training into results/pinn.json: accuracy at equal CPU time, ours and the rivals'.
 
-    python tools/measure_pinn.py [table | rivals]... [--seeds 0,1,2] [--again]
+    python tools/measure_pinn.py [table | rivals | ROW]... [--seeds=0,1,2] [--again]
 
-Every run is a process of its own on one core, and its budget is the CPU time of that process, compilation included, the
-evaluation of errors not. Runs that the file already has are kept, so that a long suite can be made in pieces.
+Every run is `angd run` in a process of its own on one core, and its budget is the CPU time of that process, compilation
+included, the evaluation of errors not. Runs that the file already has are kept, so that a long suite can be made in
+pieces.
 """
 
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -18,53 +20,53 @@ from threading import Lock
 from typing import Any
 
 from angd.experiments.files import write_atomically
+from angd.experiments.folder import RunFolder
 from environment import stamp
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "results" / "pinn.json"
-FIVE, FIFTEEN = 600.0, 1800.0  # minutes of two cores, in CPU seconds
-LOOKS = 30
-# name of a row: (problem, method, network, CPU seconds, options)
-SUITES: dict[str, dict[str, tuple[str, str, str, float, dict[str, Any]]]] = {
+FIVE, FIFTEEN = 600, 1800  # minutes of two cores, in CPU seconds
+LOOKS = 60
+# name of a row: arguments of `angd run`
+SUITES: dict[str, dict[str, str]] = {
     "table": {
-        "minus_sin": ("burgers", "energy", "small", FIVE, {}),
-        "minus_sin_long": ("burgers", "energy", "small", FIFTEEN, {}),
-        "sin": ("burgers-sin", "energy", "small", FIVE, {}),
-        "cos": ("burgers-cos", "energy", "small", FIVE, {"interior": 4000}),
-        "euler": ("euler", "energy", "small", FIVE, {"interior": 1000, "condition": 200}),
-        "paper_network": ("burgers", "energy-large", "paper", FIVE, {}),
+        "minus_sin": f"burgers --max-cpu-seconds {FIVE}",
+        "minus_sin_long": f"burgers --max-cpu-seconds {FIFTEEN}",
+        "sin": f"burgers-sin --max-cpu-seconds {FIVE}",
+        "cos": f"burgers-cos --max-cpu-seconds {FIVE}",
+        "euler": f"euler --max-cpu-seconds {FIVE}",
+        "paper_network": f"burgers --optimizer energy-large --network paper --max-cpu-seconds {FIVE}",
     },
     "rivals": {
-        "adam": ("burgers", "adam", "small", FIVE, {}),
-        "lbfgs": ("burgers", "lbfgs", "small", FIVE, {}),
-        "ssbroyden": ("burgers", "ssbroyden", "small", FIVE, {}),
+        "adam": f"burgers --optimizer adam --max-cpu-seconds {FIVE}",
+        "lbfgs": f"burgers --optimizer lbfgs --max-cpu-seconds {FIVE}",
+        "ssbroyden": f"burgers --optimizer ssbroyden --max-cpu-seconds {FIVE}",
     },
 }
 
 
-def run(row: str, seed: int) -> dict[str, Any]:
-    """One run, in this process: its records, thinned."""
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    from angd.experiments.pinn import METHODS, PROBLEMS
-    from angd.experiments.runner import Budget, train
-
-    problem_name, method, network, seconds, options = find(row)
-    experiment = PROBLEMS[problem_name]
-    problem = experiment.problem(network)
-    start, budget = problem.init(jax.random.key(seed)), Budget(cpu_seconds=seconds, look=seconds / LOOKS)
-    phases, errors = METHODS[method].build(problem, **options), experiment.errors(problem)
-    rows, columns = [], []
-    for r, _ in train(problem, phases, start, jax.random.key(1000 + seed), budget, errors):
-        rows.append([round(r.cpu_seconds, 1), r.step, r.loss, *r.errors.values()])
-        columns = ["cpu_seconds", "step", "loss", *r.errors]
-        print(f"{row} {seed}: {r.cpu_seconds:.0f} s, step {r.step}, loss {r.loss:.1e}, {r.errors}", file=sys.stderr)
-    return {"row": row, "seed": seed, "columns": columns, "records": rows}
+def find(row: str) -> str:
+    """Arguments of a row."""
+    for rows in SUITES.values():
+        if row in rows:
+            return rows[row]
+    raise SystemExit(f"There is no row called {row!r}: {', '.join(r for rows in SUITES.values() for r in rows)}.")
 
 
-def find(row: str) -> tuple[str, str, str, float, dict[str, Any]]:
-    return next(rows[row] for rows in SUITES.values() if row in rows)
+def run(row: str, seed: int, core: int) -> dict[str, Any]:
+    """One run in a process on one core: its looks, thinned."""
+    environment = os.environ | {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+    with tempfile.TemporaryDirectory() as place:
+        folder = RunFolder(Path(place) / "run")
+        angd = [sys.executable, "-m", "angd.cli", "run", *find(row).split(), "--seed", str(seed)]
+        command = ["taskset", "-c", str(core), *angd, "--out", str(folder.path), "--checkpoint-seconds", "300"]
+        subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=True)
+        rows = folder.rows()
+    names = list(rows[-1].errors)
+    kept = rows[:: max(1, len(rows) // LOOKS)]
+    kept = kept if kept[-1] is rows[-1] else [*kept, rows[-1]]
+    records = [[round(r.cpu_seconds, 1), r.step, r.loss, *r.errors.values()] for r in kept]
+    return {"row": row, "seed": seed, "columns": ["cpu_seconds", "step", "loss", *names], "records": records}
 
 
 def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -82,14 +84,6 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def start(row: str, seed: int, core: int) -> dict[str, Any]:
-    """A run in a process on one core."""
-    environment = os.environ | {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
-    command = ["taskset", "-c", str(core), sys.executable, __file__, "--one", row, str(seed)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=True)
-    return json.loads(done.stdout)
-
-
 def measure(rows: list[str], seeds: list[int], again: bool) -> None:
     runs = json.loads(OUT.read_text(encoding="utf-8"))["runs"] if OUT.exists() else []
     todo = [(row, seed) for seed in seeds for row in rows]
@@ -102,7 +96,7 @@ def measure(rows: list[str], seeds: list[int], again: bool) -> None:
 
     def one(job: tuple[str, int]) -> None:
         core = free.get()
-        found = start(*job, core)
+        found = run(*job, core)
         free.put(core)
         with lock:
             runs[:] = [r for r in runs if (r["row"], r["seed"]) != job] + [found]
@@ -121,13 +115,11 @@ def save(runs: list[dict[str, Any]]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    if "--one" in arguments:
-        row, seed = arguments[arguments.index("--one") + 1 :]
-        print(json.dumps(run(row, int(seed))))
-        return
     seeds = [int(s) for s in next((a[8:] for a in arguments if a.startswith("--seeds=")), "0,1,2").split(",")]
     names = [a for a in arguments if not a.startswith("--")] or list(SUITES)
-    rows = [row for name in names for row in SUITES.get(name, [name])]
+    rows = [row for name in names for row in SUITES.get(name, {name: ""})]
+    for row in rows:
+        find(row)
     measure(rows, seeds, "--again" in arguments)
 
 

@@ -1,42 +1,102 @@
 """The `angd` command. Arguments are parsed and checked before JAX is imported, so a mistake is answered at once."""
 
+import contextlib
+import io
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import tyro
 
+from angd.experiments.catalogue import EXPERIMENTS, METRICS, OPTIMISERS, SOLVERS
+from angd.experiments.compare_command import CompareOptions, run_compare
 from angd.experiments.flow_catalogue import FLOWS
 from angd.experiments.flow_command import FlowOptions, run_flow
+from angd.experiments.report_command import ReportOptions, run_report
+from angd.experiments.reproduce_command import ReproduceOptions, run_reproduce
+from angd.experiments.run_command import RunOptions, run_run
+from angd.experiments.sweep_command import SweepOptions, run_sweep
 
 
 @dataclass(frozen=True)
 class ListOptions:
     """Show what can be run by name, with one line each."""
 
+    def check(self) -> None:
+        """There is nothing to refuse."""
+
 
 def run_list(options: ListOptions) -> int:
     """Print the catalogue."""
-    print("angd flow --manifold NAME --functional NAME")
-    for manifold, functionals in FLOWS.items():
-        for functional, line in functionals.items():
-            print(f"  {manifold:<11} {functional:<17} {line}")
+    parts = {
+        "experiments (angd run EXPERIMENT)": {name: entry.about for name, entry in EXPERIMENTS.items()},
+        "optimisers (--optimizer NAME)": {name: entry.about for name, entry in OPTIMISERS.items()},
+        "metrics (--metric NAME)": METRICS,
+        "solvers (--solver NAME)": SOLVERS,
+        "flows (angd flow --manifold NAME --functional NAME)": {
+            f"{manifold} {name}": line for manifold, functionals in FLOWS.items() for name, line in functionals.items()
+        },
+    }
+    for title, entries in parts.items():
+        print(title)
+        width = max(map(len, entries))
+        for name, line in entries.items():
+            print(f"  {name:<{width}}  {line}")
     return 0
+
+
+COMMANDS = {
+    "run": (RunOptions, run_run),
+    "compare": (CompareOptions, run_compare),
+    "sweep": (SweepOptions, run_sweep),
+    "report": (ReportOptions, run_report),
+    "reproduce": (ReproduceOptions, run_reproduce),
+    "flow": (FlowOptions, run_flow),
+    "list": (ListOptions, run_list),
+}
+
+
+def parse(argv: Sequence[str]) -> Any:
+    """Options of a sub-command; what cannot be read is refused in one sentence."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return tyro.extras.subcommand_cli_from_dict(
+                {name: kind for name, (kind, _) in COMMANDS.items()},
+                prog="angd",
+                description="Accelerated natural gradient descent on parametric manifolds.",
+                args=list(argv),
+            )
+    except SystemExit as stop:
+        if stop.code:
+            raise ValueError(as_sentence(said.getvalue())) from None
+        raise
+
+
+TAKES = r"\1 takes \2, not \3"
+
+
+def as_sentence(box: str) -> str:
+    """The first paragraph of tyro's box, and its suggestion."""
+    lines = [line.strip("│╭╮╰╯ ") for line in box.splitlines()[1:]]
+    paragraphs = " ".join(lines).split("──")
+    first = paragraphs[0].partition("Got errors:")[0].replace("{None}|", "").strip()
+    first = re.sub(r"Error parsing (\S+): no type matching (.+?) could be instantiated from \[(.*)\]", TAKES, first)
+    near = next((p.split("meant:")[1].split()[0] for p in paragraphs if "Perhaps you meant:" in p), None)
+    known = next((p.strip() for p in paragraphs if p.strip("─ ").startswith("Available subcommands")), None)
+    hint = f"perhaps you meant {near}" if near else known.strip("─ ") if known else "angd COMMAND --help tells more"
+    return f"{first.rstrip('.')}; {hint}."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command; exit code 0, or 2 with one sentence on standard error for bad input."""
-    options = tyro.extras.subcommand_cli_from_dict(
-        {"flow": FlowOptions, "list": ListOptions},
-        prog="angd",
-        description="Accelerated natural gradient descent on parametric manifolds.",
-        args=sys.argv[1:] if argv is None else list(argv),
-    )
     try:
-        if isinstance(options, FlowOptions):
-            options.check()
-            return run_flow(options)
-        return run_list(options)
+        options = parse(sys.argv[1:] if argv is None else argv)
+        run = next(run for kind, run in COMMANDS.values() if isinstance(options, kind))
+        options.check()
+        return run(options)
     except ValueError as error:
         print(f"angd: {error}", file=sys.stderr)
         return 2

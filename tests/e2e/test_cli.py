@@ -29,6 +29,105 @@ MISTAKES = [
     (["--out", "/proc/1/flow.png"], "cannot be written"),
 ]
 
+COMMANDS = [
+    ([], "Expected one of {run, compare"),
+    (["frobnicate"], "Available subcommands: run"),
+    (["run"], "Say what to run"),
+    (["run", "brgers"], "did you mean 'burgers'?"),
+    (["run", "x" * 500], "there are burgers"),
+    (["run", "burgers", "extra"], "Unrecognized options: extra"),
+    (["run", "burgers", "--max-step", "3"], "perhaps you meant --max-steps"),
+    (["run", "burgers", "--max-steps", "abc"], "--max-steps takes INT, not 'abc'"),
+    (["run", "burgers", "--max-steps", "0"], "--max-steps must be a whole number from 1"),
+    (["run", "burgers", "--max-steps", "-3"], "--max-steps must be a whole number from 1"),
+    (["run", "burgers", "--max-steps", "1e99"], "--max-steps takes INT"),
+    (["run", "burgers", "--max-steps", "9" * 30], "from 1 to 1e+12"),
+    (["run", "burgers", "--max-seconds", "nan"], "--max-seconds must be a number"),
+    (["run", "burgers", "--max-seconds", "-1"], "--max-seconds must be a number"),
+    (["run", "burgers", "--max-cpu-seconds", "inf"], "--max-cpu-seconds must be a number"),
+    (["run", "burgers", "--seed", "-1"], "--seed must be a whole number from 0"),
+    (["run", "burgers", "--seed", "1.5"], "--seed takes INT"),
+    (["run", "burgers", "--seed"], "Missing value for argument '--seed'"),
+    (["run", "burgers", "--precision", "f16"], "--precision must be one of f64, f32"),
+    (["run", "burgers", "--network", "huge"], "--network must be one of small, paper"),
+    (["run", "burgers", "--max-refusals", "0"], "--max-refusals must be"),
+    (["run", "burgers", "--checkpoint-seconds", "nan"], "--checkpoint-seconds must be"),
+    (["run", "burgers", "--optimizer", "adm"], "did you mean 'adam'?"),
+    (["run", "burgers", "--optimizer", "adam", "--metric", "l2"], "adam has no metric"),
+    (["run", "burgers", "--metric", "h1"], "lives in the energy metric"),
+    (["run", "burgers", "--solver", "magic"], "solver must be one of normal"),
+    (["run", "burgers", "--set", "damping"], "--set takes NAME=VALUE"),
+    (["run", "burgers", "--set", "dampin=1"], "did you mean 'damping'?"),
+    (["run", "burgers", "--set", "damping=-1"], "damping must be a number from 1e-12"),
+    (["run", "burgers", "--set", "damping=nan"], "damping must be a number"),
+    (["run", "burgers", "--set", "interior=1.5"], "interior must be a whole number"),
+    (["run", "burgers", "--set", "interior=0"], "interior must be a number from 1"),
+    (["run", "burgers", "--set", "restart=maybe"], "restart must be one of True, False"),
+    (["run", "burgers", "--out", "/proc/1/run"], "cannot be written"),
+    (["run", "burgers", "--out", "/dev/null/run"], "is a file"),
+    (["run", "--resume", "/nowhere"], "no folder '/nowhere'"),
+    (["run", "--resume", "/usr"], "not the folder of a run"),
+    (["run", "burgers", "--resume", "/usr"], "leave out experiment"),
+    (["run", "--config", "/nowhere.json"], "no file '/nowhere.json'"),
+    (["run", "--config", "/etc/hostname"], "cannot be read as JSON"),
+    (["compare", "burgers"], "Missing from angd compare: --optimizers"),
+    (["compare", "burgers", "--optimizers", "adam,adam"], "each once"),
+    (["compare", "burgers", "--optimizers", "adam,agd"], "no optimiser called 'agd'"),
+    (["compare", "burgers", "--optimizers", "adam", "--seeds", "0,x"], "--seeds takes whole numbers"),
+    (["compare", "burgers", "--optimizers", "adam", "--budget", "3 parsecs"], "--budget takes a number and a unit"),
+    (["compare", "burgers", "--optimizers", "adam", "--budget", "many steps"], "not a number of steps"),
+    (["compare", "burgers", "--optimizers", "adam", "--budget", "-5 steps"], "--max-steps must be"),
+    (["sweep", "burgers", "--optimizer", "energy"], "has no such grid"),
+    (["sweep", "burgers", "--optimizer", "adam", "--by", "luck"], "--by must be one of"),
+    (["sweep", "burgers", "--optimizer", "adam", "--most", "0"], "--most must be from 1"),
+    (["sweep", "burgers", "--optimizer", "adam", "--grid", "yours"], "--grid must be ours or paper"),
+    (["sweep", "burgers", "--optimizer", "adam", "--set", "rate=0"], "rate must be a number"),
+    (["report"], "Say which runs"),
+    (["report", "/nowhere"], "no folder '/nowhere'"),
+    (["reproduce", "figure-1"], "there are burgers-cos"),
+    (["reproduce", "euler", "--budget", "1"], "--budget must be from 9"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"), COMMANDS, ids=lambda v: " ".join(v)[:60] if isinstance(v, list) else ""
+)
+def test_every_command_answers_mistakes_in_one_sentence(arguments, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert words in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_none_of_these_mistakes_imports_jax(tmp_path):
+    """One process answers all of them without it, in a fraction of the three seconds that each may take."""
+    code = f"import sys; from angd.cli import main; [main(a) for a in {[a for a, _ in COMMANDS]!r}]; "
+    code += "sys.exit(bool({'jax', 'numpy', 'matplotlib'} & set(sys.modules)))"
+    start = time.perf_counter()
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert len(run.stderr.splitlines()) == len(COMMANDS)
+    assert time.perf_counter() - start < 10
+
+
+def test_a_bad_command_line_is_answered_at_once(tmp_path):
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "angd.cli", "run", "brgers"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert run.returncode == 2
+    assert time.perf_counter() - start < 3
+
+
+@pytest.mark.parametrize("command", ["", "run", "compare", "sweep", "report", "reproduce", "flow", "list"])
+def test_every_command_has_help(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([*command.split(), "--help"])
+    assert stop.value.code == 0
+    assert "usage: angd" in capsys.readouterr().out
+
 
 @pytest.mark.parametrize(("arguments", "words"), MISTAKES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
 def test_mistakes_get_one_sentence_and_exit_code_2(arguments, words, capsys):

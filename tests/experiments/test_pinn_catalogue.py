@@ -1,40 +1,108 @@
-"""Everything that can be run by name runs."""
+"""Everything that can be run by name runs, and what cannot is answered in a sentence."""
+
+from dataclasses import fields
 
 import jax
 import numpy as np
 import pytest
 
-from angd.experiments.pinn import METHODS, PROBLEMS, named
-from angd.experiments.runner import Budget, train
+from angd.experiments.catalogue import EXPERIMENTS, OPTIMISERS, preset
+from angd.experiments.config import Config
+from angd.experiments.pinn import CASES
+from angd.experiments.runner import Budget, Stand, train
+from angd.experiments.setup import prepare
 
 FEW = {"interior": 30, "condition": 8}
-QUICK = {("burgers", "energy"), ("euler", "angd-h1"), ("burgers-cos", "ssbroyden")}
-CASES = [(p, m) for p in PROBLEMS for m in METHODS]
+QUICK = {("burgers", "energy"), ("euler", "angd-h1"), ("burgers-cos", "ssbroyden"), ("heat", "sgd")}
+PAIRS = [(e, o) for e in EXPERIMENTS for o in OPTIMISERS]
+
+
+def course(config, steps):
+    setup = prepare(config)
+    return setup, list(train(setup.problem, setup.phases, Stand(setup.params), setup.key, Budget(steps=steps)))
 
 
 @pytest.mark.parametrize(
-    ("problem", "method"), [pytest.param(*c, marks=[] if c in QUICK else pytest.mark.slow) for c in CASES]
+    ("experiment", "optimiser"), [pytest.param(*c, marks=[] if c in QUICK else pytest.mark.slow) for c in PAIRS]
 )
-def test_every_method_runs_on_every_problem(problem, method):
-    experiment = PROBLEMS[problem]
-    made = experiment.problem()
-    phases, start = METHODS[method].build(made, **FEW), made.init(jax.random.key(0))
-    budget = Budget(steps=3, look=1e-9)
-    seen = list(train(made, phases, start, jax.random.key(1), budget, experiment.errors(made)))
-    assert [record.step for record, _ in seen] == [1, 2, 3]
-    assert all(np.isfinite(record.loss) and np.isfinite(record.error) for record, _ in seen)
-    assert set(seen[0][0].errors) == ({"ρ", "u", "p"} if problem == "euler" else {"u"})
+def test_every_optimiser_runs_on_every_experiment(experiment, optimiser):
+    setup, seen = course(Config.of(experiment, optimiser, FEW), 3)
+    assert [stand.k for stand, _ in seen] == [1, 2, 3]
+    assert all(np.isfinite(report.loss) for _, report in seen)
+    errors = setup.errors(seen[-1][0].params)
+    assert set(errors) == ({"ρ", "u", "p"} if experiment == "euler" else {"u"})
+    assert np.isfinite([*errors.values(), setup.test_loss(seen[-1][0].params)]).all()
+
+
+OTHERS = [
+    ("energy", {"solver": "iterative"}),
+    ("energy", {"solver": "kfac"}),
+    ("energy", {"geodesic": "yes", "momentum": 0.9}),
+    ("energy-accelerated", {"restart": "yes", "transport": "current"}),
+    ("energy", {"single_steps": 1, "warm_steps": 1, "keep": 1}),
+    ("ngd-l2", {"solver": "kfac", "points": "fixed", "interior": 300}),
+    ("angd-l2", {"metric": "h2", "weight_decay": 1e-4, "beta": 1.0, "decay": 1e-3}),
+    ("adam", {"weight_decay": 1e-4, "points": "fixed", "interior": 300}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("optimiser", "changes"), OTHERS, ids=str)
+def test_every_other_choice_runs_too(optimiser, changes):
+    _, seen = course(Config.of("heat", optimiser, FEW | changes), 4)
+    assert len(seen) == 4
+    assert all(np.isfinite(report.loss) for _, report in seen)
+
+
+def test_the_catalogue_and_its_problems_agree():
+    assert set(EXPERIMENTS) == set(CASES)
+
+
+def test_every_grid_names_options_and_values_that_exist():
+    for name, optimiser in OPTIMISERS.items():
+        known = {spec.name for spec in fields(optimiser.options)}
+        for grid in (optimiser.grid, optimiser.paper):
+            assert set(grid) <= known
+            for option, values in grid.items():
+                for value in values:
+                    optimiser.options.changed(name, {option: value})
 
 
 def test_the_paper_s_network_has_its_size():
-    params = PROBLEMS["burgers"].problem("paper").init(jax.random.key(0))
+    params = CASES["burgers"].problem("paper").init(jax.random.key(0))
     assert sum(leaf.size for leaf in jax.tree.leaves(params)) == 16761
 
 
-def test_unknown_names_are_answered_with_the_nearest():
-    with pytest.raises(ValueError, match="no method called 'angd-l1'; did you mean 'angd-l2'"):
-        named(METHODS, "angd-l1", "method")
-    with pytest.raises(ValueError, match="there are burgers, burgers-cos"):
-        named(PROBLEMS, "zzz", "problem")
-    with pytest.raises(ValueError, match="network must be"):
-        PROBLEMS["burgers"].problem("large")
+def test_the_heat_equation_s_loss_vanishes_on_its_solution():
+    from angd.problems.pinn import heat
+
+    z, u = heat.reference()
+
+    def exact(z):
+        return jax.numpy.exp(-heat.KAPPA * jax.numpy.pi**2 * z[0]) * jax.numpy.sin(jax.numpy.pi * z[1])
+
+    assert np.allclose(jax.vmap(exact)(z), u, atol=1e-14)
+    for equation in (heat.residual, heat.start):
+        points = z if equation is heat.residual else z[z[:, 0] == 0]
+        assert np.abs(jax.vmap(lambda p, f=equation: f(exact, p))(points)).max() < 1e-13
+
+
+@pytest.mark.parametrize(
+    ("experiment", "optimiser", "changes", "words"),
+    [
+        ("burgrs", None, {}, "no experiment called 'burgrs'; did you mean 'burgers'"),
+        ("burgers", "angd-l3", {}, "no optimiser called 'angd-l3'; did you mean 'angd-l"),
+        ("burgers", "zzz", {}, "there are adam, angd-h1"),
+        ("burgers", "adam", {"rte": 1}, "no option of adam called 'rte'; did you mean 'rate'"),
+        ("burgers", "adam", {"rate": "fast"}, "rate must be a number from 1e-12 to 100, got 'fast'"),
+        ("burgers", "energy", {"interior": 2.5}, "interior must be a whole number"),
+        ("burgers", "energy", {"metric": "h1"}, "lives in the energy metric"),
+        ("burgers", "ngd-l2", {"metric": "energy"}, "lives in a Sobolev metric"),
+        ("burgers", "adam", {"metric": "l2"}, "adam has no metric"),
+        ("burgers", "ngd-l2", {"metric": "l7"}, "no metric called 'l7'"),
+        ("burgers", "ngd-l2", {"solver": "magic"}, "solver must be one of"),
+    ],
+)
+def test_what_does_not_exist_is_answered_in_a_sentence(experiment, optimiser, changes, words):
+    with pytest.raises(ValueError, match=words):
+        preset(experiment, optimiser, changes)

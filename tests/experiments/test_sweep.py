@@ -4,18 +4,18 @@ import math
 
 import pytest
 
-from angd.experiments.runner import Record
+from angd.experiments.folder import Row
 from angd.experiments.sweep import configurations, halving
 
 STARTED = []
 
 
 def run(options):
-    """Loss a/k + b, one record a step, 100 steps; 'diverges' gives NaN from the fifth step on."""
+    """Loss a/k + b, one look a step, 100 steps; 'diverges' gives NaN from the fifth step on."""
     STARTED.append(options)
     for k in range(1, 101):
         loss = math.nan if options.get("diverges") and k >= 5 else options["a"] / k + options["b"]
-        yield Record(k, 0.0, 0.0, loss, {"u": loss}, math.nan, True)
+        yield Row(k, 0.0, 0.0, loss, loss, {"u": loss}, None, None, True, "")
 
 
 def test_the_best_goes_on_and_nobody_starts_twice():
@@ -25,7 +25,7 @@ def test_the_best_goes_on_and_nobody_starts_twice():
     found = halving(run, grid, [4, 40, 80], by=lambda r: r.loss, keep=0.5, least=1)
     assert grid == STARTED
     assert [entry.options for entry in found[:2]] == [grid[1], grid[0]]
-    assert [entry.records[-1].step for entry in found] == [80, 40, 4, 4]
+    assert [entry.rows[-1].step for entry in found] == [80, 40, 4, 4]
     assert [entry.options for entry in found[2:]] == [grid[3], grid[2]]
 
 
@@ -33,7 +33,7 @@ def test_a_survivor_that_diverges_late_does_not_win():
     """It leads at the first rung, where nothing has happened to it yet."""
     late, steady = {"a": 0.0, "b": 0.0, "diverges": True}, {"a": 9.0, "b": 9.0}
     found = halving(run, [late, steady], [4, 20], by=lambda r: r.loss, keep=0.5, least=1)
-    assert [entry.records[-1].step for entry in found] == [4, 20]
+    assert [entry.rows[-1].step for entry in found] == [4, 20]
     assert found[0].options == steady
 
 
@@ -41,6 +41,20 @@ def test_what_diverged_is_the_worst_of_its_rung():
     found = halving(run, [{"a": 0, "b": 0, "diverges": True}, {"a": 9.0, "b": 9.0}], [10, 20], by=lambda r: r.loss)
     assert found[0].options["a"] == 9.0
     assert found[1].score(lambda r: r.loss) == math.inf
+
+
+def test_runs_that_go_no_further_are_closed():
+    """Their last words are heard before the sweep ends."""
+    closed = []
+
+    def watched(options):
+        try:
+            yield from run(options)
+        finally:
+            closed.append(options["a"])
+
+    halving(watched, [{"a": 1.0, "b": 1.0}, {"a": 9.0, "b": 9.0}], [4, 20], by=lambda r: r.loss, keep=0.5, least=1)
+    assert closed == [9.0, 1.0]
 
 
 def test_configurations_are_all_or_a_fair_sample():

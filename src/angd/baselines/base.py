@@ -1,5 +1,6 @@
 """Any optax transformation behind `init` and `step`: SGD, Adam, L-BFGS."""
 
+import abc
 from typing import Any
 
 import equinox as eqx
@@ -14,24 +15,71 @@ from angd.step import Info
 from angd.tree import all_finite, dot, norm, where
 
 
-class Baseline(eqx.Module):
-    """Any optax transformation, for problems with `loss(params, samples)`; a step that is not finite is refused."""
+class AbstractBaseline(eqx.Module):
+    """An optax transformation, for problems with `loss(params, samples)`; a step that is not finite is refused."""
 
-    transformation: optax.GradientTransformationExtraArgs
+    @abc.abstractmethod
+    def rule(self) -> optax.GradientTransformationExtraArgs:
+        """The transformation."""
 
     def init(self, problem: Any, params: PyTree, samples: Any) -> PyTree:
         check_params(params)
-        return self.transformation.init(params)
+        return self.rule().init(params)
 
     def step(self, problem: Any, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Info]:
         def loss(params: PyTree) -> Any:
             return problem.loss(params, samples)
 
         value, gradient = jax.value_and_grad(loss)(params)
-        update, after = self.transformation.update(gradient, state, params, value=value, grad=gradient, value_fn=loss)
+        update, after = self.rule().update(gradient, state, params, value=value, grad=gradient, value_fn=loss)
         ok = all_finite(update) & jnp.isfinite(value)
         params, state = where(ok, (optax.apply_updates(params, update), after), (params, state))
         return params, samples, state, report(value, gradient, update, ok)
+
+
+class Baseline(AbstractBaseline):
+    """Any optax transformation."""
+
+    transformation: optax.GradientTransformationExtraArgs
+
+    def rule(self) -> optax.GradientTransformationExtraArgs:
+        return self.transformation
+
+
+class FirstOrder(AbstractBaseline):
+    """Adam, or gradient descent with momentum where `second` is None; the rate halves every `halving` steps.
+
+    Its numbers are arrays, so that a sweep over them compiles once.
+    """
+
+    rate: Any
+    halving: Any = jnp.inf
+    momentum: Any = 0.9
+    second: Any = 0.999
+    weight_decay: Any = 0.0
+
+    def rule(self) -> optax.GradientTransformationExtraArgs:
+        def rate(k: Any) -> Any:
+            return self.rate * 0.5 ** (k / self.halving)
+
+        moved = optax.trace(self.momentum) if self.second is None else optax.scale_by_adam(self.momentum, self.second)
+        parts = (moved, optax.add_decayed_weights(self.weight_decay), optax.scale_by_learning_rate(rate))
+        return optax.with_extra_args_support(optax.chain(*parts))
+
+
+class Decayed(eqx.Module):
+    """Any optimiser, and after each step it takes θ ← (1 − `amount`) θ."""
+
+    inner: Any
+    amount: Any
+
+    def init(self, problem: Any, params: PyTree, samples: Any) -> PyTree:
+        return self.inner.init(problem, params, samples)
+
+    def step(self, problem: Any, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Info]:
+        params, samples, state, info = self.inner.step(problem, params, samples, state)
+        shrink = jnp.where(info.accepted, 1 - self.amount, 1.0)
+        return jax.tree.map(lambda leaf: (shrink * leaf).astype(leaf.dtype), params), samples, state, info
 
 
 def sgd(rate: Any, momentum: float | None = None) -> Baseline:

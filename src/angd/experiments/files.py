@@ -17,6 +17,17 @@ def check_writable(path: Path, suffixes: tuple[str, ...]) -> None:
         raise ValueError(f"The folder {str(folder)!r} cannot be written to.")
 
 
+def check_folder(path: Path) -> None:
+    """Refuse, before any work, a folder that cannot be made or written to."""
+    place = path
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not place.is_dir():
+        raise ValueError(f"{str(place)!r} is a file, so {str(path)!r} cannot be a folder.")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise ValueError(f"The folder {str(place)!r} cannot be written to.")
+
+
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, then move it into place in one go."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,60 +1,68 @@
-"""Physics-informed experiments by name: what is solved (`PROBLEMS`) and with what (`METHODS`).
-
-A method builds the phases of a training run for any problem; its keyword arguments are what one tunes, and `grid` is
-what a sweep tries for each of them.
-"""
+"""Physics-informed experiments: the problems of the catalogue with their exact solutions, and phases from options."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import PyTree
 
 import angd
 from angd import baselines
-from angd.experiments.runner import INFINITE, Phase
-from angd.problems.pinn import Adaptive, Network, Problem, Renewed, Sampler, Uniform, burgers, euler
+from angd.experiments.options import INFINITE, FirstOrder, GaussNewton, Options, QuasiNewton, Sobolev
+from angd.experiments.runner import Phase
+from angd.problems.pinn import Adaptive, Fixed, Network, Problem, Renewed, Sampler, Sobol, Uniform, burgers, euler, heat
+
+TEST_POINTS = 4096
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Case:
     """A problem with its exact solution on a grid, field by field."""
 
-    about: str
     make: Callable[[Any], Problem]
     exact: Callable[[], tuple[np.ndarray, dict[str, np.ndarray]]]
     paper: Network
 
     def problem(self, network: str = "small") -> Problem:
         """With the small default network, or with the paper's."""
-        if network not in ("small", "paper"):
-            raise ValueError(f"network must be 'small' or 'paper', got {network!r}.")
         return self.make(None if network == "small" else self.paper)
 
     def errors(self, problem: Problem) -> Callable[[PyTree], dict[str, float]]:
         """Relative L² errors of parameters, by field."""
-        z, exact = self.exact()
-        on_grid = jax.jit(lambda params: jax.vmap(problem.field, (None, 0))(params, jnp.asarray(z)).reshape(len(z), -1))
+        _, exact = self.exact()
+        on_grid = self.on_grid(problem)
 
         def errors(params: PyTree) -> dict[str, float]:
-            found = np.asarray(on_grid(params))
-            pairs = zip(exact.items(), found.T, strict=True)
+            pairs = zip(exact.items(), on_grid(params).T, strict=True)
             return {name: float(np.linalg.norm(u - e) / np.linalg.norm(e)) for (name, e), u in pairs}
 
         return errors
 
+    def on_grid(self, problem: Problem) -> Callable[[PyTree], np.ndarray]:
+        """The field at the points of the exact solution, one column for each component."""
+        z = jnp.asarray(self.exact()[0])
+        compiled = jax.jit(lambda params: jax.vmap(problem.field, (None, 0))(params, z).reshape(len(z), -1))
+        return lambda params: np.asarray(compiled(params))
 
-def _burgers(initial: str, about: str) -> Experiment:
+
+def test_loss(problem: Problem) -> Callable[[PyTree], float]:
+    """The loss at points that no optimiser sees."""
+    counts = spread(problem, TEST_POINTS, TEST_POINTS // 4)
+    samples = Sobol(**counts)(jax.random.key(20261116), problem, None)
+    compiled = jax.jit(lambda params: problem.loss(params, samples))
+    return lambda params: float(compiled(params))
+
+
+def _burgers(initial: str) -> Case:
     def exact() -> tuple[np.ndarray, dict[str, np.ndarray]]:
         z, u = burgers.reference(initial)
         return z, {"u": u}
 
-    return Experiment(about, lambda network: burgers.burgers(initial, network), exact, Network(burgers.PAPER))
+    return Case(lambda network: burgers.burgers(initial, network), exact, Network(burgers.PAPER))
 
 
 def _euler_exact() -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -62,26 +70,18 @@ def _euler_exact() -> tuple[np.ndarray, dict[str, np.ndarray]]:
     return z, dict(zip(euler.FIELDS, states.T, strict=True))
 
 
-PROBLEMS: Mapping[str, Experiment] = {
-    "burgers": _burgers("-sin", "Burgers from −sin(πx): a shock at rest in the middle"),
-    "burgers-sin": _burgers("sin", "Burgers from sin(πx): a rarefaction, and layers at the walls"),
-    "burgers-cos": _burgers("1-cos", "Burgers from 1 − cos(2πx): a moving shock that meets the wall"),
-    "euler": Experiment(
-        "Euler's equations: two rarefactions that leave almost a vacuum (Toro's test 123)",
-        euler.euler,
-        _euler_exact,
-        Network(burgers.PAPER, outputs=3),
-    ),
+def _heat_exact() -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    z, u = heat.reference()
+    return z, {"u": u}
+
+
+CASES: Mapping[str, Case] = {
+    "burgers": _burgers("-sin"),
+    "burgers-sin": _burgers("sin"),
+    "burgers-cos": _burgers("1-cos"),
+    "euler": Case(euler.euler, _euler_exact, Network(burgers.PAPER, outputs=3)),
+    "heat": Case(heat.heat, _heat_exact, Network(burgers.PAPER)),
 }
-
-
-@dataclass(frozen=True)
-class Method:
-    """`build(problem, **options)` → phases; `grid` lists what a sweep tries for each option."""
-
-    about: str
-    build: Callable[..., list[Phase]]
-    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
 def spread(problem: Problem, interior: int, condition: int) -> dict[str, int]:
@@ -89,156 +89,90 @@ def spread(problem: Problem, interior: int, condition: int) -> dict[str, int]:
     return {name: interior if name == "interior" else condition for name in problem.places()}
 
 
-def gauss_newton(
-    problem: Problem,
-    interior: int = 3000,
-    condition: int = 300,
-    warm: float = 1e-3,
-    warm_steps: int = 150,
-    fresh: float = 500,
-    keep: int = 20,
-    damping: float = 1e-2,
-    scaling: float | None = 0.5,
-    controller: Any = None,
-    flow: Any = None,
-    momentum: float | None = None,
-) -> list[Phase]:
-    """The energy metric with Levenberg–Marquardt damping, at first of λI, then in the units of each parameter.
-
-    Uniform points for `warm_steps` or until the loss is below `warm` (adaptive ones would chase the front of a solution
-    that is not there yet), `fresh` steps on adaptive points, new in each, then ones that serve `keep` steps: less
-    noise.
-    """
-
-    def optimiser(solver: Any) -> angd.ANGD:
-        solver = solver if momentum is None else angd.ProjectedMomentum(momentum, solver)
-        flow_, control = flow or angd.ARGFlow.gradient(1.0), controller or angd.LevenbergMarquardt()
-        return angd.ANGD(flow_, angd.Energy(), solver, control)
-
-    counts = spread(problem, interior, condition)
-    adaptive, plain = Adaptive(**counts), angd.Normal(damping)
-    first = optimiser(plain)
-    second = first if scaling is None else optimiser(angd.Scaled(angd.Normal(damping / 10), scaling))
-    return [
-        Phase(first, Uniform(**counts), steps=warm_steps, below=warm),
-        Phase(second, adaptive, fresh),
-        Phase(second, Renewed(adaptive, keep)),
-    ]
+@singledispatch
+def phases(options: Options, problem: Problem, seed: int = 0) -> list[Phase]:
+    """The phases of a training run."""
+    raise ValueError(f"No differential equation is solved with {type(options).__name__}.")
 
 
-def large(problem: Problem, interior: int = 1000, condition: int = 125, **options: Any) -> list[Phase]:
-    """The energy metric for more parameters than residuals: the kernel's form, and new points in every step."""
-    settings = {"warm_steps": 30, "fresh": INFINITE, "scaling": None} | options
-    return gauss_newton(problem, interior, condition, **settings)
+@phases.register
+def _(options: GaussNewton, problem: Problem, seed: int = 0) -> list[Phase]:
+    counts = spread(problem, options.interior, options.condition)
+    uniform, adaptive = Uniform(**counts), Adaptive(**counts)
+    first = _gauss_newton(options, _solver(options.solver, options.damping))
+    second = first
+    if options.scaling > 0 and options.solver == "normal":
+        second = _gauss_newton(options, angd.Scaled(angd.Normal(options.damping / 10), options.scaling))
+    warm = Phase(first, uniform, options.warm_steps, options.warm)
+    single = [Phase(first, uniform, options.single_steps, options.warm, single=True)] if options.single_steps else []
+    kept = Phase(second, Renewed(adaptive, options.keep) if options.keep > 1 else adaptive)
+    fresh = Phase(second, adaptive, options.fresh)
+    return [*single, warm, fresh, *([kept] if options.fresh < INFINITE else [])]
 
 
-def sobolev(
-    problem: Problem,
-    s: int = 0,
-    rate: float = 1e-2,
-    mu: float = 0.0,
-    beta: float = 0.0,
-    damping: float = 1e-3,
-    transport: str = "jvp",
-    search: bool = True,
-    interior: int = 1000,
-    condition: int = 250,
-) -> list[Phase]:
-    """H^s with s ≥ 0 (L² for 0), accelerated where μ > 0; `beta` in units of the step, β = `beta` √rate.
-
-    On fresh points constant steps diverge at rates that are fine on fixed ones, hence the line `search`. What is tuned
-    enters as arrays, so that a sweep compiles once.
-    """
-    transports = {"jvp": angd.JVP, "current": angd.CurrentJVP, "covector": angd.Covector}
-    if transport not in transports:
-        raise ValueError(f"transport must be one of {sorted(transports)}, got {transport!r}.")
-    opt = angd.ANGD(
-        angd.ARGFlow.momentum(jnp.asarray(mu), jnp.asarray(rate), jnp.asarray(beta * rate**0.5) if beta else 0.0),
-        angd.L2() if s == 0 else angd.Hs(s),
-        angd.Normal(jnp.asarray(damping)),
-        angd.LineSearch() if search else angd.Constant(),
-        transports[transport](),
-    )
-    return [Phase(opt, Uniform(**spread(problem, interior, condition)))]
+def _gauss_newton(options: GaussNewton, solver: Any) -> angd.ANGD:
+    if options.momentum > 0:
+        solver = angd.ProjectedMomentum(options.momentum, solver)
+    flow = angd.ARGFlow.momentum(options.mu, options.rate) if options.mu > 0 else angd.ARGFlow.gradient(options.rate)
+    damper = angd.TrustRegion() if options.controller == "trust-region" else _marquardt(options)
+    controller = angd.chain([angd.Restart(), damper]) if options.restart else damper
+    return angd.ANGD(flow, angd.Energy(), solver, controller, TRANSPORTS[options.transport]())
 
 
-def rival(
-    make: Callable[..., Any], sampler: Callable[..., Sampler] = Uniform, keep: int = 1
-) -> Callable[..., list[Phase]]:
-    """Phases of one optimiser on points that serve `keep` steps each."""
-
-    def build(problem: Problem, interior: int = 1000, condition: int = 250, **options: Any) -> list[Phase]:
-        points = sampler(**spread(problem, interior, condition))
-        return [Phase(make(**options), Renewed(points, keep) if keep > 1 else points)]
-
-    return build
+def _marquardt(options: GaussNewton) -> angd.LevenbergMarquardt:
+    return angd.LevenbergMarquardt(geodesic=0.75) if options.geodesic else angd.LevenbergMarquardt()
 
 
-def gradient_descent(rate: float = 1e-3, momentum: float = 0.9) -> Any:
-    """Gradient descent with momentum."""
-    return baselines.sgd(rate, momentum)
+TRANSPORTS = {"jvp": angd.JVP, "current": angd.CurrentJVP, "covector": angd.Covector}
 
 
-def decaying_adam(rate: float = 5e-3, halving: int = 4000) -> Any:
-    """Adam whose rate halves every `halving` steps."""
-    return baselines.adam(optax.exponential_decay(rate, halving, 0.5))
+def _solver(name: str, damping: Any) -> Any:
+    solvers = {"normal": angd.Normal, "iterative": angd.Iterative, "kfac": angd.KFAC}
+    return solvers[name](damping)
 
 
-SOBOLEV = ((0, "l2", "L² metric"), (1, "h1", "H¹ metric"), (2, "h2", "H² metric"))
-RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)  # two dozen configurations for every method
-NGD = {"rate": RATES, "damping": (1e-4, 1e-3, 1e-2, 1e-1)}
-ANGD = {"rate": RATES[:4], "damping": (1e-3, 1e-2), "mu": (0.8, 0.9, 0.95), "beta": (0.0, 1.0)}
-ADAM = {"rate": (5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2), "halving": (500, 1000, 2000, 4000)}
-SGD = {"rate": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1), "momentum": (0.0, 0.9, 0.99)}
-
-
-def _sobolev(s: int, **fixed: Any) -> Callable[..., list[Phase]]:
-    return lambda problem, **options: sobolev(problem, s, **(fixed | options))
-
-
-METHODS: Mapping[str, Method] = {
-    "energy": Method("energy metric (Gauss–Newton), Levenberg–Marquardt, adaptive points", gauss_newton),
-    "energy-large": Method("energy metric for large networks: the kernel's form, fresh adaptive points", large),
-    "energy-trust": Method(
-        "energy metric, trust region by target ratio: one factorisation, many radii",
-        lambda problem, **options: gauss_newton(problem, controller=angd.TrustRegion(), **options),
-    ),
-    "energy-projected": Method(
-        "energy metric with projected momentum",
-        lambda problem, momentum=0.9, **options: gauss_newton(problem, momentum=momentum, **options),
-        {"momentum": (0.5, 0.9, 0.99)},
-    ),
-    "energy-accelerated": Method(
-        "energy metric with the accelerated flow (heavy ball, transported)",
-        lambda problem, mu=0.5, rate=0.5, **options: gauss_newton(
-            problem, flow=angd.ARGFlow.momentum(mu, rate), **options
+@phases.register
+def _(options: Sobolev, problem: Problem, seed: int = 0) -> list[Phase]:
+    order = {"l2": 0, "h1": 1, "h2": 2}[options.metric]
+    # What is tuned enters as arrays, so that a sweep compiles once.
+    rate, damping = jnp.asarray(options.rate), jnp.asarray(options.damping)
+    h = options.rate**0.5
+    optimiser = angd.ANGD(
+        angd.ARGFlow(
+            alpha=_decaying((1 - options.mu) / h, options.decay),
+            beta=_decaying(options.beta * h, options.decay) if options.beta else 0.0,
+            h=jnp.sqrt(rate),
         ),
-        {"mu": (0.3, 0.5, 0.8), "rate": (0.3, 0.5, 1.0)},
-    ),
-    **{f"ngd-{name}": Method(f"natural gradient, {title}", _sobolev(s), NGD) for s, name, title in SOBOLEV},
-    **{
-        f"angd-{name}": Method(f"accelerated natural gradient, {title}", _sobolev(s, mu=0.8), ANGD)
-        for s, name, title in SOBOLEV
-    },
-    "angd-l2-covector": Method(
-        "as angd-l2 with the recursion as printed in the paper, for comparison",
-        _sobolev(0, mu=0.8, transport="covector"),
-        ANGD,
-    ),
-    "adam": Method("Adam with a decaying rate", rival(decaying_adam), ADAM),
-    "sgd": Method("gradient descent with momentum", rival(gradient_descent), SGD),
-    "lbfgs": Method("L-BFGS on points that serve 500 steps", rival(baselines.lbfgs, Adaptive, 500)),
-    "ssbroyden": Method(
-        "self-scaled Broyden on adaptive points that serve 500 steps",
-        rival(baselines.SelfScaledBroyden, Adaptive, 500),
-    ),
-}
+        angd.Hs(order) if order else angd.L2(),
+        _solver(options.solver, damping),
+        angd.LineSearch() if options.search else angd.Constant(),
+        TRANSPORTS[options.transport](),
+    )
+    if options.weight_decay > 0:
+        optimiser = baselines.Decayed(optimiser, jnp.asarray(options.weight_decay * options.rate))
+    return [Phase(optimiser, _points(options, problem, seed))]
 
 
-def named(catalogue: Mapping[str, Any], name: str, kind: str) -> Any:
-    """An entry, or a sentence with the nearest name."""
-    if name in catalogue:
-        return catalogue[name]
-    near = get_close_matches(name, catalogue, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(catalogue))}."
-    raise ValueError(f"There is no {kind} called {name!r}; {hint}")
+def _decaying(value: float, decay: float) -> Any:
+    return angd.InverseTime(jnp.asarray(value), jnp.asarray(decay))
+
+
+def _points(options: Sobolev | FirstOrder, problem: Problem, seed: int) -> Sampler:
+    points = Uniform(**spread(problem, options.interior, options.condition))
+    return Fixed(points, jax.random.key(seed)) if options.points == "fixed" else points
+
+
+@phases.register
+def _(options: FirstOrder, problem: Problem, seed: int = 0) -> list[Phase]:
+    rate, halving = jnp.asarray(options.rate), jnp.asarray(options.halving, float)
+    momentum, decay = jnp.asarray(options.momentum), jnp.asarray(options.weight_decay)
+    second = jnp.asarray(options.second) if options.kind == "adam" else None
+    optimiser = baselines.FirstOrder(rate, halving, momentum, second, decay)
+    return [Phase(optimiser, _points(options, problem, seed))]
+
+
+@phases.register
+def _(options: QuasiNewton, problem: Problem, seed: int = 0) -> list[Phase]:
+    points = Renewed(Adaptive(**spread(problem, options.interior, options.condition)), options.keep)
+    optimiser = baselines.lbfgs(options.memory) if options.kind == "lbfgs" else baselines.SelfScaledBroyden()
+    return [Phase(optimiser, points)]

@@ -1,10 +1,16 @@
-"""Progress on standard error: a live bar on a terminal, nothing otherwise."""
+"""Progress on standard error: a live line on a terminal, a line now and then otherwise."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
+from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+INTERVAL = 10.0  # seconds between lines where there is no terminal
 
 
 @contextmanager
@@ -24,3 +30,51 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
             progress.update(task, completed=fraction, description=title)
 
         yield report
+
+
+class Watch:
+    """One line about a run: where it is, how it does, how long it will take."""
+
+    def __init__(self, title: str, share: Callable[[Any], float], console: Console | None = None):
+        self.title, self.share, self.console = title, share, console or Console(stderr=True)
+        self.began, self.due, self.first = time.monotonic(), 0.0, None
+        self.live: Live | None = None
+
+    def __enter__(self) -> "Watch":
+        if self.console.is_terminal:
+            self.live = Live(Text(f"{self.title}: compiling"), console=self.console, transient=True)
+            self.live.start()
+        else:
+            self.console.print(f"{self.title}: compiling", highlight=False)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    def __call__(self, stand: Any, report: Any, error: float) -> None:
+        """After every step."""
+        now = time.monotonic()
+        if self.first is None:
+            self.first = (now, stand.k, self.share(stand))
+            self._say(f"{self.title}: first step after {now - self.began:.1f} s of compilation", now)
+        if self.live is not None:
+            self.live.update(Text(self._line(stand, report, error, now)))
+        elif now >= self.due:
+            self._say(self._line(stand, report, error, now), now)
+
+    def _say(self, text: str, now: float) -> None:
+        if self.live is None:
+            self.console.print(text, highlight=False, soft_wrap=True)
+            self.due = now + INTERVAL
+
+    def _line(self, stand: Any, report: Any, error: float, now: float) -> str:
+        assert self.first is not None
+        began, k, share = self.first
+        speed, done = (stand.k - k) / max(now - began, 1e-9), self.share(stand)
+        left = (1 - done) / (done - share) * (now - began) if done > share else float("nan")
+        parts = [f"step {stand.k}", f"loss {report.loss:.2e}", f"error {error:.2e}"]
+        parts += [f"λ {report.damping:.1e}"] if report.damping == report.damping else []
+        parts += [f"|d| {report.norm:.1e}", "" if report.accepted else f"refused ({stand.refused})"]
+        parts += [f"{speed:.1f} steps/s", f"{done:.0%}", f"{left:.0f} s left" if left == left else ""]
+        return f"{self.title}: " + ", ".join(part for part in parts if part)

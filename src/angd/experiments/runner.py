@@ -1,12 +1,14 @@
 """The training loop, the only one: draw samples, step, look, until the budget is spent.
 
-Budgets count the CPU seconds of the process over all its threads, compilation included: they bear the noise of shared
-machines better than wall time. What is spent on looking (evaluation) is not counted.
+Budgets count steps, seconds, or the CPU seconds of the process over all its threads, compilation included: the last
+bear the noise of shared machines best. What is spent on looking (evaluation, checkpoints) is not counted. When to look
+depends on the number of the step alone, so that a run which was interrupted sees the same as one which was not.
 """
 
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -14,7 +16,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from angd.results import RESULTS
+
 INFINITE = float("inf")
+RATIO = 1.02  # of the numbers of steps at which one looks
 
 
 @dataclass(frozen=True)
@@ -37,104 +42,146 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Record:
-    """How things stand after a step; `errors` by field."""
+class Budget:
+    """Stop at the first that is reached."""
 
-    step: int
-    cpu_seconds: float
-    seconds: float
-    loss: float
-    errors: dict[str, float]
-    damping: float
-    accepted: bool
+    steps: float = INFINITE
+    seconds: float = INFINITE
+    cpu_seconds: float = INFINITE
 
-    @property
-    def error(self) -> float:
-        """The largest of the errors."""
-        return max(self.errors.values())
+    def __post_init__(self):
+        if not (self.cpu_seconds > 0 and self.steps > 0 and self.seconds > 0):
+            raise ValueError("Budget: steps, seconds and cpu_seconds must be positive.")
+        if self.cpu_seconds == self.steps == self.seconds == INFINITE:
+            raise ValueError("Budget: give a number of steps, of seconds or of CPU seconds.")
+
+    def spent(self, stand: "Stand") -> float:
+        """The share of the budget that is used."""
+        return max(stand.k / self.steps, stand.seconds / self.seconds, stand.cpu_seconds / self.cpu_seconds)
 
 
 @dataclass(frozen=True)
-class Budget:
-    """Stop at the first that is reached; look every `look` CPU seconds."""
+class Stand:
+    """Where a run stands: all that is needed to go on.
 
-    cpu_seconds: float = INFINITE
-    steps: float = INFINITE
-    look: float = 10.0
+    **Attributes:** `k` steps are done, `refused` of the last ones were refused; the present phase is number `phase` and
+    `began` with step `began`; `ended` says that its loss was low enough. Parameters, samples and the optimiser's state
+    are None before the first step.
+    """
 
-    def __post_init__(self):
-        if not (self.cpu_seconds > 0 and self.steps > 0 and self.look > 0):
-            raise ValueError("Budget: cpu_seconds, steps and look must be positive.")
-        if self.cpu_seconds == self.steps == INFINITE:
-            raise ValueError("Budget: give a number of steps or of CPU seconds.")
+    params: PyTree
+    samples: PyTree = None
+    state: PyTree = None
+    k: int = 0
+    phase: int = 0
+    began: int = 0
+    ended: bool = False
+    refused: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one step said."""
+
+    loss: float
+    damping: float
+    norm: float
+    accepted: bool
+    restarted: bool
+    result: str
+
+
+def is_look(k: int) -> bool:
+    """Whether one looks after step k: always at first, then ever more rarely, at numbers that grow by `RATIO`."""
+    return k < 1 / (RATIO - 1) or math.floor(math.log(k, RATIO)) != math.floor(math.log(k - 1, RATIO))
 
 
 class Clock:
-    """CPU and wall seconds, with pauses."""
+    """Seconds and CPU seconds, with pauses."""
 
-    def __init__(self):
-        self._cpu, self._wall = time.process_time(), time.perf_counter()
+    def __init__(self, seconds: float = 0.0, cpu_seconds: float = 0.0):
+        self._wall, self._cpu = time.perf_counter() - seconds, time.process_time() - cpu_seconds
 
     def read(self) -> tuple[float, float]:
-        return time.process_time() - self._cpu, time.perf_counter() - self._wall
+        return time.perf_counter() - self._wall, time.process_time() - self._cpu
 
     def forget(self, since: tuple[float, float]) -> None:
         """Do not count what happened since a reading."""
-        cpu, wall = self.read()
-        self._cpu += cpu - since[0]
-        self._wall += wall - since[1]
+        wall, cpu = self.read()
+        self._wall += wall - since[0]
+        self._cpu += cpu - since[1]
 
 
 def train(
-    problem: Any,
-    phases: Sequence[Phase],
-    params: PyTree,
-    key: Array,
-    budget: Budget,
-    errors: Callable[[PyTree], dict[str, float]],
-) -> Iterator[tuple[Record, PyTree]]:
-    """Records, each with its parameters: after the first step, every `budget.look` CPU seconds, and at the end."""
-    clock, due = Clock(), 0.0
-    for k, now_at, info in _steps(problem, phases, params, key):
+    problem: Any, phases: Sequence[Phase], start: Stand, key: Array, budget: Budget
+) -> Iterator[tuple[Stand, Report]]:
+    """Every step: where the run stands after it, and what the step said. The clock stops while the caller looks."""
+    clock, stand, loop = Clock(start.seconds, start.cpu_seconds), start, _Loop(problem, phases, key)
+    while budget.spent(stand) < 1 and loop.goes_on(stand):
+        stand, report = loop.step(stand)
         now = clock.read()
-        last = now[0] >= budget.cpu_seconds or k >= budget.steps
-        if now[0] >= due or last:
-            yield _look(k, now, info, errors(now_at)), now_at
-            due = now[0] + budget.look
-            clock.forget(now)
-        if last:
-            return
+        stand = replace(stand, seconds=now[0], cpu_seconds=now[1])
+        yield stand, report
+        clock.forget(now)
 
 
-def _steps(problem: Any, phases: Sequence[Phase], params: PyTree, key: Array) -> Iterator[tuple[int, PyTree, Any]]:
-    """Every step of every phase: its number, the parameters after it, its report."""
-    k, state, before = 0, None, None
-    for phase in phases:
-        draw, step = eqx.filter_jit(phase.sampler), eqx.filter_jit(phase.optimiser.step)
-        params, state = _cast((params, state), phase.single)
-        every, until, samples = getattr(phase.sampler, "every", 1), k + phase.steps, None
-        while k < until:
-            if samples is None or k % every == 0:
-                samples = _cast(draw(jax.random.fold_in(key, k), problem, params), phase.single)
-            if phase.optimiser is not before:
-                state, before = phase.optimiser.init(problem, params, samples), phase.optimiser
-            params, samples, state, info = step(problem, params, samples, state)
-            jax.block_until_ready(jax.tree.leaves(params))
-            k += 1
-            yield k, params, info
-            if info.loss < phase.below:
-                break
+class _Loop:
+    """The compiled functions of the present phase."""
+
+    def __init__(self, problem: Any, phases: Sequence[Phase], key: Array):
+        self.problem, self.phases, self.key = problem, phases, key
+        self.compiled: dict[int, tuple[Any, Any]] = {}
+
+    def goes_on(self, stand: Stand) -> bool:
+        return not (self._finished(stand) and stand.phase + 1 == len(self.phases))
+
+    def step(self, stand: Stand) -> tuple[Stand, Report]:
+        if self._finished(stand):
+            stand = self._next_phase(stand)
+        phase = self.phases[stand.phase]
+        if stand.phase not in self.compiled:
+            self.compiled = {stand.phase: (eqx.filter_jit(phase.sampler), eqx.filter_jit(phase.optimiser.step))}
+        draw, step = self.compiled[stand.phase]
+        params, samples, state = cast((stand.params, stand.samples, stand.state), phase.single)
+        every = getattr(phase.sampler, "every", 1)
+        if samples is None or stand.k % every == 0:
+            samples = cast(draw(jax.random.fold_in(self.key, stand.k), self.problem, params), phase.single)
+        if state is None:
+            state = phase.optimiser.init(self.problem, params, samples)
+        params, samples, state, info = step(self.problem, params, samples, state)
+        report = _report(info)
+        refused = 0 if report.accepted else stand.refused + 1
+        ended = report.loss < phase.below
+        after = replace(stand, params=params, samples=samples, state=state, k=stand.k + 1, ended=ended, refused=refused)
+        return after, report
+
+    def _finished(self, stand: Stand) -> bool:
+        return stand.ended or stand.k >= stand.began + self.phases[stand.phase].steps
+
+    def _next_phase(self, stand: Stand) -> Stand:
+        before, after = self.phases[stand.phase : stand.phase + 2]
+        state = stand.state if after.optimiser is before.optimiser else None
+        return replace(stand, samples=None, state=state, phase=stand.phase + 1, began=stand.k, ended=False)
 
 
-def _cast(tree: PyTree, single: bool) -> PyTree:
+def cast(tree: PyTree, single: bool) -> PyTree:
     """Floating-point arrays in single or in the default precision."""
     dtype = jnp.float32 if single else jnp.result_type(float)
 
-    def cast(leaf: Any) -> Any:
+    def one(leaf: Any) -> Any:
         return leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf
 
-    return jax.tree.map(cast, tree)
+    return jax.tree.map(one, tree)
 
 
-def _look(k: int, now: tuple[float, float], info: Any, errors: dict[str, float]) -> Record:
-    return Record(k, *now, float(info.loss), errors, float(info.damping), bool(info.accepted))
+def _report(info: Any) -> Report:
+    return Report(
+        loss=float(info.loss),
+        damping=float(info.damping),
+        norm=float(info.norm),
+        accepted=bool(info.accepted),
+        restarted=bool(info.restarted),
+        result=str(RESULTS[info.result]),
+    )

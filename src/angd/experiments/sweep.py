@@ -7,27 +7,27 @@ given the same.
 
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from angd.experiments.runner import Record
+from angd.experiments.folder import Row
 
 Options = dict[str, Any]
 
 
 @dataclass
 class Entry:
-    """One configuration: its options, and the records of its run so far."""
+    """One configuration: its options, and the looks at its run so far."""
 
     options: Options
-    records: list[Record] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
 
-    def score(self, by: Callable[[Record], float]) -> float:
+    def score(self, by: Callable[[Row], float | None]) -> float:
         """The last value; infinite where there is none or it is not a number."""
-        value = by(self.records[-1]) if self.records else math.inf
-        return value if math.isfinite(value) else math.inf
+        value = by(self.rows[-1]) if self.rows else None
+        return value if value is not None and math.isfinite(value) else math.inf
 
 
 def configurations(grid: Mapping[str, Sequence[Any]], most: int | None = None, seed: int = 0) -> list[Options]:
@@ -37,16 +37,16 @@ def configurations(grid: Mapping[str, Sequence[Any]], most: int | None = None, s
 
 
 def halving(
-    start: Callable[[Options], Iterator[Record]],
+    start: Callable[[Options], Iterator[Row]],
     candidates: Sequence[Options],
     rungs: Sequence[int],
-    by: Callable[[Record], float],
+    by: Callable[[Row], float | None],
     keep: float = 1 / 3,
     least: int = 3,
 ) -> list[Entry]:
     """All entries, the best first: those that came further before those that stopped, then by score; diverged last.
 
-    **Arguments:** `start(options)` begins a run, an iterator of records; `rungs` are the steps at which runs are
+    **Arguments:** `start(options)` begins a run, an iterator of looks; `rungs` are the steps at which runs are
     compared; `by` says what should be small; `keep` is the share that goes on, but at least `least` runs do, so that
     one which diverges late does not take the sweep with it.
     """
@@ -59,14 +59,24 @@ def halving(
             _advance(entry, run, rung)
         alive.sort(key=lambda pair: pair[0].score(by))
         cut = max(least, round(keep * len(alive))) if i + 1 < len(rungs) else len(alive)
+        for _, run in alive[cut:]:
+            _close(run)
         stopped = [entry for entry, _ in alive[cut:]] + stopped
         alive = alive[:cut]
+    for _, run in alive:
+        _close(run)
     return sorted([entry for entry, _ in alive] + stopped, key=lambda entry: entry.score(by) == math.inf)
 
 
-def _advance(entry: Entry, run: Iterator[Record], rung: int) -> None:
-    while not entry.records or entry.records[-1].step < rung:
-        record = next(run, None)
-        if record is None:
+def _advance(entry: Entry, run: Iterator[Row], rung: int) -> None:
+    while not entry.rows or entry.rows[-1].step < rung:
+        row = next(run, None)
+        if row is None:
             return
-        entry.records.append(record)
+        entry.rows.append(row)
+
+
+def _close(run: Iterator[Row]) -> None:
+    """Let a run that goes no further save what it has."""
+    if isinstance(run, Generator):
+        run.close()

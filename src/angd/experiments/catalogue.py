@@ -1,0 +1,173 @@
+"""Everything that can be run by name, with one line each: experiments and optimisers. Imports nothing heavy."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from angd.experiments.options import FirstOrder, GaussNewton, Options, QuasiNewton, Sobolev, unknown
+
+Grid = Mapping[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is solved; `best` is the optimiser that is taken when none is named, with `options` that suit it here.
+
+    `cpu_seconds` is how long a run takes when nobody says.
+    """
+
+    about: str
+    best: str = "energy"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    cpu_seconds: float = 600.0
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """A preset: options of a family; `grid` is what a sweep tries, `paper` the grid of the paper."""
+
+    about: str
+    options: Options
+    grid: Grid = field(default_factory=dict)
+    paper: Grid = field(default_factory=dict)
+
+
+EXPERIMENTS: Mapping[str, Experiment] = {
+    "burgers": Experiment("Burgers from −sin(πx): a shock at rest in the middle"),
+    "burgers-sin": Experiment("Burgers from sin(πx): a rarefaction, and layers at the walls"),
+    "burgers-cos": Experiment(
+        "Burgers from 1 − cos(2πx): a moving shock that meets the wall", options={"interior": 4000}
+    ),
+    "euler": Experiment(
+        "Euler's equations: two rarefactions that leave almost a vacuum (Toro's test 123)",
+        options={"interior": 1000, "condition": 200},
+    ),
+    "heat": Experiment(
+        "the heat equation from sin(πx) on a tiny network: seconds, to try things out",
+        options={"interior": 200, "condition": 40, "fresh": 20, "keep": 5},
+        cpu_seconds=20.0,
+    ),
+}
+
+RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
+NGD: Grid = {"rate": RATES, "damping": (1e-4, 1e-3, 1e-2, 1e-1)}
+ANGD: Grid = {"rate": RATES[:4], "damping": (1e-3, 1e-2), "mu": (0.8, 0.9, 0.95), "beta": (0.0, 1.0)}
+ADAM: Grid = {"rate": (5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2), "halving": (500, 1000, 2000, 4000)}
+SGD: Grid = {"rate": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1), "momentum": (0.0, 0.9, 0.99)}
+# Section 6.1 of the paper, whose α₀ and β₀ from {0.01, 0.05, 0.1, 0.15} are read as 1 − μ, and as β at h = 0.1; both
+# decay. It does not say in which units they are, nor how fast they decay.
+PAPER_RATES = (0.001, 0.005, 0.01)
+PAPER_DECAY = (0.0, 1e-4, 5e-5)
+PAPER_NGD: Grid = {"rate": PAPER_RATES, "weight_decay": PAPER_DECAY}
+PAPER_ANGD: Grid = PAPER_NGD | {"mu": (0.99, 0.95, 0.9, 0.85), "beta": (0.1, 0.5, 1.0, 1.5), "decay": (1e-3,)}
+PAPER_ADAM: Grid = PAPER_NGD | {"momentum": (0.9, 0.99), "second": (0.99, 0.999)}
+
+SPACES = {"l2": "L² metric", "h1": "H¹ metric", "h2": "H² metric"}
+
+
+def _plain(metric: str) -> Optimiser:
+    return Optimiser(f"natural gradient, {SPACES[metric]}", Sobolev(metric=metric, rate=0.1), NGD, PAPER_NGD)
+
+
+def _accelerated(metric: str) -> Optimiser:
+    about = f"accelerated natural gradient, {SPACES[metric]}"
+    return Optimiser(about, Sobolev(metric=metric, mu=0.8), ANGD, PAPER_ANGD)
+
+
+OPTIMISERS: Mapping[str, Optimiser] = {
+    "energy": Optimiser("energy metric (Gauss–Newton), Levenberg–Marquardt, adaptive points", GaussNewton()),
+    "energy-fast": Optimiser(
+        "energy on fewer points, for a minute or two", GaussNewton(interior=2000, condition=200, fresh=200)
+    ),
+    "energy-large": Optimiser(
+        "energy for more parameters than points: the kernel's form, fresh adaptive points",
+        GaussNewton(interior=1000, condition=125, warm_steps=30, fresh=float("inf"), scaling=0),
+    ),
+    "energy-trust": Optimiser(
+        "energy with a trust region by target ratio: one factorisation, many radii",
+        GaussNewton(controller="trust-region"),
+    ),
+    "energy-projected": Optimiser(
+        "energy with projected momentum", GaussNewton(momentum=0.9), {"momentum": (0.5, 0.9, 0.99)}
+    ),
+    "energy-accelerated": Optimiser(
+        "energy with the accelerated flow (heavy ball, transported)",
+        GaussNewton(mu=0.5, rate=0.5),
+        {"mu": (0.3, 0.5, 0.8), "rate": (0.3, 0.5, 1.0), "restart": (False, True)},
+    ),
+    **{f"ngd-{metric}": _plain(metric) for metric in SPACES},
+    **{f"angd-{metric}": _accelerated(metric) for metric in SPACES},
+    "angd-l2-covector": Optimiser(
+        "as angd-l2 with the recursion as printed in the paper, for comparison",
+        Sobolev(mu=0.8, transport="covector"),
+        ANGD,
+        PAPER_ANGD,
+    ),
+    "adam": Optimiser("Adam with a decaying rate", FirstOrder(kind="adam"), ADAM, PAPER_ADAM),
+    "sgd": Optimiser("gradient descent with momentum", FirstOrder(kind="sgd", rate=1e-3), SGD, PAPER_NGD),
+    "lbfgs": Optimiser(
+        "L-BFGS on adaptive points that serve 500 steps",
+        QuasiNewton(kind="lbfgs"),
+        {"keep": (100, 500, 2000), "interior": (1000, 3000), "memory": (20, 50, 100)},
+    ),
+    "ssbroyden": Optimiser(
+        "self-scaled Broyden on adaptive points that serve 500 steps",
+        QuasiNewton(kind="ssbroyden"),
+        {"keep": (100, 500, 2000), "interior": (1000, 3000)},
+    ),
+}
+
+METRICS: Mapping[str, str] = {
+    "energy": "the residual's own metric, Gauss–Newton; most accurate for differential equations",
+    "l2": "functions by their values",
+    "h1": "functions by values and first derivatives",
+    "h2": "functions by values, first and second derivatives",
+}
+SOLVERS: Mapping[str, str] = {
+    "normal": "p × p normal equations, or the n × n kernel where there are more parameters than rows",
+    "iterative": "conjugate gradients on products alone, for what does not fit",
+    "kfac": "Kronecker factors, layer by layer",
+}
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment, or a sentence with the nearest name."""
+    if name not in EXPERIMENTS:
+        raise ValueError(unknown("experiment", name, EXPERIMENTS))
+    return EXPERIMENTS[name]
+
+
+def preset(experiment_name: str, optimiser: str | None, changes: Mapping[str, Any]) -> tuple[str, Options]:
+    """The optimiser's name and its options for an experiment, with a person's changes."""
+    chosen = experiment(experiment_name)
+    name = optimiser or chosen.best
+    if name not in OPTIMISERS:
+        raise ValueError(unknown("optimiser", name, OPTIMISERS))
+    options, changes = OPTIMISERS[name].options, dict(changes)
+    if name == chosen.best:
+        options = options.changed(name, dict(chosen.options))
+    if "metric" in changes:
+        name, options = _with_metric(name, options, changes.pop("metric"))
+    return name, options.changed(name, changes)
+
+
+def _with_metric(name: str, options: Options, metric: str) -> tuple[str, Options]:
+    """The same kind of method in another metric."""
+    if metric not in METRICS:
+        raise ValueError(unknown("metric", metric, METRICS))
+    if isinstance(options, Sobolev) and metric != "energy":
+        return name, replace(options, metric=metric)
+    if isinstance(options, GaussNewton) and metric == "energy":
+        return name, options
+    if isinstance(options, GaussNewton):
+        raise ValueError(
+            f"{name} lives in the energy metric; for {metric} take --optimizer ngd-{metric} or angd-{metric}."
+        )
+    if isinstance(options, Sobolev):
+        raise ValueError(f"{name} lives in a Sobolev metric; for energy take --optimizer energy or energy-accelerated.")
+    raise ValueError(f"{name} has no metric; take an optimiser whose name begins with energy, ngd or angd.")
+
+
+def as_dict(options: Options) -> dict[str, Any]:
+    """Options by name."""
+    return asdict(options)

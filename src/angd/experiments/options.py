@@ -1,0 +1,150 @@
+"""What can be chosen about an optimiser: one frozen dataclass per family. Imports nothing heavy.
+
+Every field says its range and what it means; `check` refuses a bad value in one sentence.
+"""
+
+import math
+from dataclasses import Field, dataclass, field, fields, replace
+from difflib import get_close_matches
+from typing import Any
+
+INFINITE = float("inf")
+
+
+def number(default: float, low: float, high: float, about: str) -> Any:
+    """A number with its range."""
+    return field(default=default, metadata={"low": low, "high": high, "about": about})
+
+
+def one_of(*choices: str, about: str) -> Any:
+    """One of several words, the first by default."""
+    return field(default=choices[0], metadata={"choices": choices, "about": about})
+
+
+def switch(default: bool, about: str) -> Any:
+    """Yes or no."""
+    return field(default=default, metadata={"choices": (True, False), "about": about})
+
+
+def unknown(kind: str, name: str, known: Any) -> str:
+    """A sentence about a name that nobody knows, with the nearest one."""
+    near = get_close_matches(str(name), [str(k) for k in known], 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(str, sorted(known)))}."
+    return f"There is no {kind} called {name!r}; {hint}"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What all families can do."""
+
+    def changed(self, family: str, changes: dict[str, Any]) -> "Options":
+        """With other values, given as numbers or as text; bad ones are refused."""
+        known = {spec.name: spec for spec in fields(self)}
+        for name in changes:
+            if name not in known:
+                raise ValueError(unknown(f"option of {family}", name, known))
+        typed = {name: _typed(known[name].type, value) for name, value in changes.items()}
+        for name, value in typed.items():
+            _check(f"{family}: {name}", known[name], value)
+        return replace(self, **typed)
+
+
+def _check(name: str, spec: Field[Any], value: Any) -> None:
+    """Refuse a value out of its range."""
+    about = spec.metadata
+    if "choices" in about and value not in about["choices"]:
+        raise ValueError(f"{name} must be one of {', '.join(map(str, about['choices']))}, got {value!r}.")
+    if "low" in about and not (_is_number(value) and about["low"] <= value <= about["high"]):
+        raise ValueError(f"{name} must be a number from {about['low']:g} to {about['high']:g}, got {value!r}.")
+    if spec.type is int and value != int(value):
+        raise ValueError(f"{name} must be a whole number, got {value!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    """The value in the type of its option, or as it is where that cannot be."""
+    if kind is bool:
+        return {"true": True, "yes": True, "false": False, "no": False}.get(str(value).lower(), value)
+    if kind is str:
+        return value
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        return value
+    return int(found) if kind is int and math.isfinite(found) and found == int(found) else found
+
+
+@dataclass(frozen=True)
+class GaussNewton(Options):
+    """The energy metric with Levenberg–Marquardt damping, at first of λI, then in the units of each parameter.
+
+    Uniform points for `warm_steps` or until the loss is below `warm` (adaptive ones would chase the front of a solution
+    that is not there yet), `fresh` steps on adaptive points, new in each, then ones that serve `keep` steps: less
+    noise.
+    """
+
+    interior: int = number(3000, 1, 1e7, "points inside the domain")
+    condition: int = number(300, 1, 1e7, "points of each initial or boundary condition")
+    warm: float = number(1e-3, 0, 1e6, "loss at which uniform points end")
+    warm_steps: int = number(150, 1, 1e9, "steps after which uniform points end")
+    fresh: float = number(500, 1, INFINITE, "steps on points that are new in each")
+    keep: int = number(20, 1, 1e9, "steps that later points serve")
+    damping: float = number(1e-2, 1e-12, 1e6, "λ at the start")
+    scaling: float = number(0.5, 0, 1, "power of diag G in the damping after the first phase; 0 is λI")
+    solver: str = one_of("normal", "iterative", "kfac", about="how the linear systems are solved")
+    controller: str = one_of("levenberg-marquardt", "trust-region", about="how damping follows success")
+    momentum: float = number(0, 0, 0.999, "η of projected momentum; 0 is none")
+    mu: float = number(0, 0, 0.999, "μ of the accelerated flow; 0 is none")
+    rate: float = number(1, 1e-6, 10, "h² γ")
+    transport: str = one_of("jvp", "current", about="how the momentum of the flow crosses to the next step")
+    restart: bool = switch(False, "drop the momentum of the flow when it points uphill")
+    geodesic: bool = switch(False, "second-order correction of the step")
+    single_steps: int = number(0, 0, 1e9, "first steps in single precision")
+
+
+@dataclass(frozen=True)
+class Sobolev(Options):
+    """H^s as the metric (L² for s = 0), accelerated where μ > 0; `beta` in units of the step, β = `beta` √rate."""
+
+    metric: str = one_of("l2", "h1", "h2", about="the Sobolev space")
+    rate: float = number(1e-2, 1e-9, 100, "h² γ")
+    mu: float = number(0, 0, 0.9999, "momentum μ = 1 − hα at the start; 0 is plain natural gradient descent")
+    beta: float = number(0, 0, 100, "Hessian-driven damping β / h at the start")
+    decay: float = number(0, 0, 10, "α and β fall as 1/(1 + decay k)")
+    damping: float = number(1e-3, 1e-12, 1e6, "λ")
+    solver: str = one_of("normal", "iterative", "kfac", about="how the linear systems are solved")
+    transport: str = one_of("jvp", "current", "covector", about="how momentum crosses; covector is as printed")
+    search: bool = switch(True, "line search; constant steps diverge on fresh points at rates fine on fixed ones")
+    points: str = one_of("fresh", "fixed", about="new points in every step, or the same in all")
+    weight_decay: float = number(0, 0, 1, "L gets ½ weight_decay |θ|²")
+    interior: int = number(1000, 1, 1e7, "points inside the domain")
+    condition: int = number(250, 1, 1e7, "points of each initial or boundary condition")
+
+
+@dataclass(frozen=True)
+class FirstOrder(Options):
+    """Adam or gradient descent with momentum; the rate halves every `halving` steps."""
+
+    kind: str = one_of("adam", "sgd", about="which")
+    rate: float = number(5e-3, 1e-12, 100, "learning rate at the start")
+    halving: float = number(4000, 1, INFINITE, "steps in which the rate halves")
+    momentum: float = number(0.9, 0, 0.9999, "β₁ of Adam, momentum of gradient descent")
+    second: float = number(0.999, 0, 0.999999, "β₂ of Adam")
+    weight_decay: float = number(0, 0, 1, "decoupled weight decay")
+    points: str = one_of("fresh", "fixed", about="new points in every step, or the same in all")
+    interior: int = number(1000, 1, 1e7, "points inside the domain")
+    condition: int = number(250, 1, 1e7, "points of each initial or boundary condition")
+
+
+@dataclass(frozen=True)
+class QuasiNewton(Options):
+    """L-BFGS or self-scaled Broyden on adaptive points that serve `keep` steps."""
+
+    kind: str = one_of("lbfgs", "ssbroyden", about="which")
+    memory: int = number(50, 1, 10000, "pairs that L-BFGS remembers")
+    keep: int = number(500, 1, 1e9, "steps that points serve")
+    interior: int = number(1000, 1, 1e7, "points inside the domain")
+    condition: int = number(250, 1, 1e7, "points of each initial or boundary condition")

@@ -1,0 +1,110 @@
+"""One page about one or several runs: it works from a file, without a network, in light and in dark."""
+
+import base64
+import csv
+import io
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, select_autoescape
+
+from angd.experiments import figures
+from angd.experiments.catalogue import EXPERIMENTS
+from angd.experiments.compare_command import table
+from angd.experiments.config import Config
+from angd.experiments.files import write_atomically
+from angd.experiments.folder import Row, RunFolder, find_runs
+
+QUANTITIES, AGAINST = ("error", "loss", "test_loss"), ("step", "cpu_seconds")
+NUMBERS = ("step", "seconds", "cpu_seconds", "loss", "test_loss", "error", "damping", "norm", "accepted")
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """All runs of one experiment."""
+
+    name: str
+    about: str
+    rows: list[dict[str, Any]]
+    light: str
+    dark: str
+    csv: str
+
+
+def write_report(paths: Sequence[Path], out: Path) -> Path:
+    """`report.html` with figures (PNG, PDF) and metrics (CSV) beside it; returns the page."""
+    runs = [folder for folder in find_runs(list(paths)) if folder.rows()]
+    if not runs:
+        raise ValueError("None of these runs has got as far as its first look; there is nothing to report.")
+    groups: dict[str, list[RunFolder]] = {}
+    for folder in runs:
+        groups.setdefault(folder.config().experiment, []).append(folder)
+    chapters = [_chapter(name, folders, out) for name, folders in groups.items()]
+    pages = Environment(loader=PackageLoader("angd.experiments"), autoescape=select_autoescape(["j2"]))
+    text = pages.get_template("report.html.j2").render(
+        chapters=chapters,
+        runs=[_run(folder) for folder in runs],
+        date=datetime.now(UTC).date().isoformat(),
+        version=version("angd"),
+    )
+    write_atomically(out / "report.html", lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    return out / "report.html"
+
+
+def _chapter(name: str, folders: list[RunFolder], out: Path) -> Chapter:
+    curves: dict[str, list[list[Row]]] = {}
+    for folder in folders:
+        curves.setdefault(figures.label(folder), []).append(folder.rows())
+    light, dark = (figures.draw(curves, QUANTITIES, AGAINST, theme) for theme in (figures.LIGHT, figures.DARK))
+    for ending in (".png", ".pdf"):
+        figures.save(light, out / f"{name}{ending}")
+    text = as_csv(folders)
+    write_atomically(out / f"{name}.csv", lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    rows = sorted(table(folders), key=lambda row: row["error"])
+    link = "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
+    return Chapter(name, EXPERIMENTS[name].about, rows, figures.as_svg(light), figures.as_svg(dark), link)
+
+
+def as_csv(folders: Sequence[RunFolder]) -> str:
+    """All looks of all runs."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["experiment", "optimizer", "seed", *NUMBERS])
+    for folder in folders:
+        config = folder.config()
+        for row in folder.rows():
+            numbers = [getattr(row, name) for name in NUMBERS]
+            writer.writerow([config.experiment, config.optimizer, config.seed, *numbers])
+    return text.getvalue()
+
+
+def _run(folder: RunFolder) -> dict[str, Any]:
+    config = folder.config()
+    summary = folder.read("summary.json") or {}
+    return {
+        "name": f"{config.experiment} · {config.optimizer} · seed {config.seed}",
+        "result": summary.get("result", "still running, or killed"),
+        "config": json.dumps(config.to_dict(), indent=1, ensure_ascii=False),
+        "environment": json.dumps(folder.read("environment.json"), indent=1, ensure_ascii=False),
+        "command": command(config),
+    }
+
+
+def command(config: Config) -> str:
+    """What to type to run it again."""
+    parts = ["angd", "run", config.experiment, "--optimizer", config.optimizer]
+    changed = config.changes()
+    parts += ["--set", *(f"{k}={v}" for k, v in changed.items())] if changed else []
+    for name, usual in (("network", "small"), ("seed", 0), ("precision", "f64"), ("max_refusals", 50)):
+        if getattr(config, name) != usual:
+            parts += [f"--{name.replace('_', '-')}", str(getattr(config, name))]
+    for name in ("max_steps", "max_seconds", "max_cpu_seconds"):
+        if getattr(config, name) is not None:
+            parts += [f"--{name.replace('_', '-')}", f"{getattr(config, name):g}"]
+    return shlex.join(parts)

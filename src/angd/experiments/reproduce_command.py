@@ -1,0 +1,77 @@
+"""`angd reproduce`: the paper's figures at the scale of a budget. The options import nothing heavy."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from angd.experiments.compare_command import print_table, run_all, table, whole, words
+from angd.experiments.config import Config
+from angd.experiments.files import check_folder
+from angd.experiments.folder import RunFolder
+from angd.experiments.options import unknown
+from angd.experiments.run_command import RUNS
+
+METHODS = ("sgd", "adam", "ngd-l2", "angd-l2", "ngd-h1", "angd-h1", "ngd-h2", "angd-h2", "energy")
+FIGURES = ("burgers-sin", "burgers-cos", "euler")
+
+
+@dataclass(frozen=True)
+class ReproduceOptions:
+    """Draw a figure of the paper: training and test loss against steps and against seconds, for all methods.
+
+    Settings are ours, tuned on the small networks; the metric of the energy is not in the paper.
+    """
+
+    figure: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FIGURE")]
+    """burgers-sin, burgers-cos or euler."""
+    budget: float = 900.0
+    """CPU seconds for all methods together, for each seed."""
+    seeds: Annotated[str, tyro.conf.arg(metavar="0,1,2")] = "0"
+    """Seeds with commas between; each is a line."""
+    network: Annotated[str, tyro.conf.arg(metavar="small|paper")] = "small"
+    """The small accurate network, or the paper's."""
+    out: Path | None = None
+    """Folder; by default runs/reproduce-FIGURE."""
+
+    def check(self) -> None:
+        """Refuse bad values in one sentence, before anything heavy is imported."""
+        if not 9 <= self.budget <= 1e8:
+            raise ValueError(f"--budget must be from 9 to 1e8 CPU seconds, got {self.budget:g}.")
+        self.configs()
+        check_folder(self.folder)
+
+    @property
+    def folder(self) -> Path:
+        return self.out or RUNS / f"reproduce-{self.figure}"
+
+    def configs(self) -> dict[str, Config]:
+        """Every run by the name of its folder."""
+        if self.figure not in FIGURES:
+            raise ValueError(unknown("figure", self.figure, FIGURES))
+        rest: dict[str, Any] = {"network": self.network, "max_cpu_seconds": self.budget / len(METHODS)}
+        seeds = [whole(text, "--seeds") for text in words(self.seeds, "--seeds")]
+        return {f"{name}-{seed}": Config.of(self.figure, name, seed=seed, **rest) for seed in seeds for name in METHODS}
+
+
+def run_reproduce(options: ReproduceOptions) -> int:
+    """Do it."""
+    folder, configs = options.folder, options.configs()
+    code = run_all(folder, configs)
+    if code:
+        return code
+    from angd.experiments import figures
+    from angd.experiments.report import write_report
+
+    runs = [RunFolder(folder / name) for name in configs]
+    curves = {}
+    for run in runs:
+        curves.setdefault(figures.label(run), []).append(run.rows())
+    figure = figures.draw(curves, ("loss", "test_loss"), ("step", "seconds"))
+    for ending in (".png", ".pdf"):
+        figures.save(figure, folder / f"{options.figure}{ending}")
+    page = write_report([run.path for run in runs], folder / "report")
+    print_table(f"{options.figure}, {options.budget / len(METHODS):.0f} CPU seconds each", table(runs))
+    print(f"figure: {folder / options.figure}.png\nreport: {page}")
+    return 0

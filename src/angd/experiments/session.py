@@ -1,0 +1,130 @@
+"""One run in its folder: begin or go on, write down what is seen, keep checkpoints, and end in a known way."""
+
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+from angd.experiments.checkpoint import Checkpoints
+from angd.experiments.config import Config
+from angd.experiments.environment import environment
+from angd.experiments.folder import Row, RunFolder, finite
+from angd.experiments.runner import INFINITE, Budget, Report, Stand, is_look, train
+from angd.experiments.setup import Setup, prepare
+
+FINISHED = "finished"
+FAILED = 3
+OnStep = Callable[[Stand, Report, float], None]
+
+
+class Session:
+    """A run; after `rows()` has ended, `result` says how, and `code` is the exit code."""
+
+    def __init__(self, path: Path, config: Config, save_seconds: float = 30.0):
+        self.folder, self.config, self.save_seconds = RunFolder(path), config, save_seconds
+        self.stop: tuple[str, int] | None = None
+        self.result, self.code = FINISHED, 0
+
+    def rows(self, on_step: OnStep | None = None) -> Generator[Row]:
+        """Looks from before, then new ones as they come."""
+        if self.folder.exists:
+            self._same_run()
+        with self.folder.locked():
+            if not self.folder.exists:
+                self.folder.create(self.config, environment())
+            setup, kept = prepare(self.config), Checkpoints(self.folder.checkpoints)
+            try:
+                yield from self._run(setup, kept, on_step)
+            finally:
+                kept.close()
+
+    def _same_run(self) -> None:
+        different = self.folder.config().differences(self.config)
+        if different:
+            raise ValueError(
+                f"{str(self.folder.path)!r} holds a run with another {', '.join(different)}: "
+                "resume it as it is, or name another folder with --out."
+            )
+
+    def _run(self, setup: Setup, kept: Checkpoints, on_step: OnStep | None) -> Generator[Row]:
+        stand, budget = Stand(setup.params), budget_of(self.config)
+        if kept.latest is not None:
+            stand = kept.load(setup.at_phase)
+        before = self.folder.rows() if budget.spent(stand) >= 1 else self.folder.forget_after(stand.k, is_look)
+        yield from before
+        last, error, saved = before[-1] if before else None, before[-1].error if before else INFINITE, time.monotonic()
+        steps = train(setup.problem, setup.phases, stand, setup.key, budget)
+        try:
+            for stand, report in steps:
+                over = self._verdict(stand, report, budget)
+                if is_look(stand.k) or over:
+                    last = self._look(setup, stand, report)
+                    error = last.error
+                    self.folder.append(last)
+                    yield last
+                if on_step is not None:
+                    on_step(stand, report, error)
+                if time.monotonic() - saved > self.save_seconds and report.accepted:
+                    kept.save(stand, error)
+                    saved = time.monotonic()
+                if over:
+                    break
+        except (GeneratorExit, KeyboardInterrupt):
+            if stand.k:
+                kept.save(stand, error)
+            raise
+        except (OSError, ValueError):
+            raise
+        except Exception as problem:
+            self.result, self.code = f"step {stand.k + 1} failed: {type(problem).__name__}: {problem}", 1
+        if self.code != FAILED and stand.k:
+            kept.save(stand, error)
+        self._summarise(stand, last)
+
+    def _verdict(self, stand: Stand, report: Report, budget: Budget) -> bool:
+        """Whether this was the last step; sets how the run ended."""
+        if stand.refused >= self.config.max_refusals:
+            self.result, self.code = f"{stand.refused} steps in a row were refused: {report.result}", FAILED
+        elif self.stop:
+            self.result, self.code = self.stop
+        return bool(self.code) or budget.spent(stand) >= 1
+
+    def _look(self, setup: Setup, stand: Stand, report: Report) -> Row:
+        return Row(
+            step=stand.k,
+            seconds=round(stand.seconds, 3),
+            cpu_seconds=round(stand.cpu_seconds, 3),
+            loss=finite(report.loss),
+            test_loss=finite(setup.test_loss(stand.params)),
+            errors={name: finite(value) for name, value in setup.errors(stand.params).items()},
+            damping=finite(report.damping),
+            norm=finite(report.norm),
+            accepted=report.accepted,
+            result=report.result,
+        )
+
+    def _summarise(self, stand: Stand, last: Row | None) -> None:
+        self.folder.write("summary.json", self.summary(stand, last))
+
+    def summary(self, stand: Stand, last: Row | None) -> dict[str, Any]:
+        """What `--json` prints."""
+        errors = last.errors if last else {}
+        return {
+            "experiment": self.config.experiment,
+            "optimizer": self.config.optimizer,
+            "seed": self.config.seed,
+            "steps": stand.k,
+            "seconds": round(stand.seconds, 3),
+            "cpu_seconds": round(stand.cpu_seconds, 3),
+            "loss": last.loss if last else None,
+            "test_loss": last.test_loss if last else None,
+            "error": next(iter(errors.values())) if len(errors) == 1 else errors,
+            "result": self.result,
+            "out": str(self.folder.path),
+        }
+
+
+def budget_of(config: Config) -> Budget:
+    """The limits of a run."""
+    limits = (config.max_steps, config.max_seconds, config.max_cpu_seconds)
+    return Budget(*(INFINITE if limit is None else limit for limit in limits))
