@@ -1,6 +1,8 @@
 """Draw the figures that the docs show, by the program itself: `make figures`."""
 
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from angd.cli import main
@@ -13,5 +15,17 @@ FIGURES = {
     "counterexample": ["--manifold", "sobolev", "--functional", "power", "--alpha", "2/t", "--t1", "200"],
 }
 
+COMPARISON = ["compare", "heat", "--optimizers", "energy,angd-l2,adam", "--seeds", "0,1,2", "--budget", "100 steps"]
+
+
+def heat() -> int:
+    """The figure of a comparison's report."""
+    with tempfile.TemporaryDirectory() as folder:
+        code = main([*COMPARISON, "--out", folder])
+        shutil.copy(Path(folder) / "report" / "heat.png", FOLDER / "heat.png")
+    return code
+
+
 if __name__ == "__main__":
-    sys.exit(max(main(["flow", *options, "--out", str(FOLDER / f"{name}.png")]) for name, options in FIGURES.items()))
+    drawn = [main(["flow", *options, "--out", str(FOLDER / f"{name}.png")]) for name, options in FIGURES.items()]
+    sys.exit(max([*drawn, heat()]))
