@@ -26,9 +26,8 @@ class Outline(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
-        self.loads += [
-            value for name, value in attrs if name in ("src", "href") and not value.startswith(("#", "data:"))
-        ]
+        links = [value or "" for name, value in attrs if name in ("src", "href")]
+        self.loads += [link for link in links if not link.startswith(("#", "data:"))]
 
 
 @pytest.fixture(scope="module")

@@ -6,15 +6,16 @@ import jax
 import numpy as np
 import pytest
 
-from angd.experiments.catalogue import EXPERIMENTS, OPTIMISERS, preset
+from angd.experiments.catalogue import DENSITIES, EXPERIMENTS, FIELDS, OPTIMISERS, preset
 from angd.experiments.config import Config
 from angd.experiments.pinn import CASES
 from angd.experiments.runner import Budget, Stand, train
 from angd.experiments.setup import prepare
+from angd.problems.vmc import MOLECULES
 
 FEW = {"interior": 30, "condition": 8}
 QUICK = {("burgers", "energy"), ("euler", "angd-h1"), ("burgers-cos", "ssbroyden"), ("heat", "sgd")}
-PAIRS = [(e, o) for e in EXPERIMENTS for o in OPTIMISERS]
+PAIRS = [(e, o) for e in CASES for o in FIELDS]
 
 
 def course(config, steps):
@@ -29,9 +30,26 @@ def test_every_optimiser_runs_on_every_experiment(experiment, optimiser):
     setup, seen = course(Config.of(experiment, optimiser, FEW), 3)
     assert [stand.k for stand, _ in seen] == [1, 2, 3]
     assert all(np.isfinite(report.loss) for _, report in seen)
-    errors = setup.errors(seen[-1][0].params)
+    held_out, errors = setup.look(seen[-1][0].params, seen[-1][1].loss)
     assert set(errors) == ({"ρ", "u", "p"} if experiment == "euler" else {"u"})
-    assert np.isfinite([*errors.values(), setup.test_loss(seen[-1][0].params)]).all()
+    assert held_out is not None
+    assert np.isfinite([*errors.values(), held_out]).all()
+
+
+SMALL = {"walkers": 16, "burn_in": 5, "moves": 2, "pretrain": 2, "measurements": 4}
+
+
+@pytest.mark.parametrize(
+    "optimiser", [pytest.param(o, marks=[] if o == "angd-fr" else pytest.mark.slow) for o in DENSITIES]
+)
+def test_every_optimiser_of_densities_runs_on_helium(optimiser):
+    setup, seen = course(Config.of("vmc-he", optimiser, SMALL), 4)
+    assert [stand.phase for stand, _ in seen] == [0, 0, 1, 1]
+    assert all(np.isfinite(report.loss) for _, report in seen)
+    assert abs(seen[-1][1].loss + 2.9) < 3
+    assert setup.finish is not None
+    found = setup.finish(seen[-1][0].params)
+    assert np.isfinite([found["error"], found["standard_error"]]).all()
 
 
 OTHERS = [
@@ -55,7 +73,8 @@ def test_every_other_choice_runs_too(optimiser, changes):
 
 
 def test_the_catalogue_and_its_problems_agree():
-    assert set(EXPERIMENTS) == set(CASES)
+    assert {name for name, entry in EXPERIMENTS.items() if entry.molecule is None} == set(CASES)
+    assert {entry.molecule for entry in EXPERIMENTS.values() if entry.molecule} == set(MOLECULES)
 
 
 def test_every_grid_names_options_and_values_that_exist():
@@ -92,7 +111,9 @@ def test_the_heat_equation_s_loss_vanishes_on_its_solution():
     [
         ("burgrs", None, {}, "no experiment called 'burgrs'; did you mean 'burgers'"),
         ("burgers", "angd-l3", {}, "no optimiser called 'angd-l3'; did you mean 'angd-l"),
-        ("burgers", "zzz", {}, "there are adam, angd-h1"),
+        ("burgers", "zzz", {}, "there are adam, adam-vmc"),
+        ("burgers", "spring", {}, "spring is not for burgers: take one of energy"),
+        ("vmc-be", "adam", {}, "adam is not for vmc-be: take one of angd-fr"),
         ("burgers", "adam", {"rte": 1}, "no option of adam called 'rte'; did you mean 'rate'"),
         ("burgers", "adam", {"rate": "fast"}, "rate must be a number from 1e-12 to 100, got 'fast'"),
         ("burgers", "energy", {"interior": 2.5}, "interior must be a whole number"),

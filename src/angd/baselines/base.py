@@ -7,16 +7,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from angd.jacobian import check_params
+from angd.metrics.pointwise import over, variations
 from angd.results import RESULTS
 from angd.step import Info
 from angd.tree import all_finite, dot, norm, where
 
 
 class AbstractBaseline(eqx.Module):
-    """An optax transformation, for problems with `loss(params, samples)`; a step that is not finite is refused."""
+    """An optax transformation, for problems with a loss or a density; a step that is not finite is refused."""
 
     @abc.abstractmethod
     def rule(self) -> optax.GradientTransformationExtraArgs:
@@ -30,11 +31,25 @@ class AbstractBaseline(eqx.Module):
         def loss(params: PyTree) -> Any:
             return problem.loss(params, samples)
 
-        value, gradient = jax.value_and_grad(loss)(params)
+        value, gradient = slope(problem, params, samples)
         update, after = self.rule().update(gradient, state, params, value=value, grad=gradient, value_fn=loss)
         ok = all_finite(update) & jnp.isfinite(value)
         params, state = where(ok, (optax.apply_updates(params, update), after), (params, state))
         return params, samples, state, report(value, gradient, update, ok)
+
+
+def slope(problem: Any, params: PyTree, samples: Any) -> tuple[Array, PyTree]:
+    """L and ∂_θ L: of a `loss`, or for densities E[(f − E f) ∂_θ log ρ] with f = δL/δρ at the samples."""
+    if hasattr(problem, "loss"):
+        return jax.value_and_grad(problem.loss)(params, samples)
+    f = variations(problem, params, samples.x)
+    force = samples.centre(f)
+
+    def weighed(params: PyTree) -> Array:
+        return samples.mean(force * over(problem.log_density, params, samples.x))
+
+    value = problem.loss_of(f, samples) if hasattr(problem, "loss_of") else samples.mean(f)
+    return value, jax.grad(weighed)(params)
 
 
 class Baseline(AbstractBaseline):

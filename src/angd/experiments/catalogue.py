@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from angd.experiments.options import FirstOrder, GaussNewton, Options, QuasiNewton, Sobolev, unknown
+from angd.experiments.options import FirstOrder, GaussNewton, Options, QuasiNewton, Sobolev, Vmc, unknown
 
 Grid = Mapping[str, tuple[Any, ...]]
 
@@ -20,6 +20,7 @@ class Experiment:
     best: str = "energy"
     options: Mapping[str, Any] = field(default_factory=dict)
     cpu_seconds: float = 600.0
+    molecule: str | None = None
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,22 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         options={"interior": 200, "condition": 40, "fresh": 20, "keep": 5},
         cpu_seconds=20.0,
     ),
+    **{
+        f"vmc-{name.lower()}": Experiment(f"ground state of {about}", "angd-fr", cpu_seconds=seconds, molecule=name)
+        for name, about, seconds in (
+            ("H", "hydrogen: seconds, to try things out", 30.0),
+            ("He", "helium", 120.0),
+            ("LiH", "lithium hydride", 600.0),
+            ("Be", "the beryllium atom", 1200.0),
+            ("Li2", "the lithium dimer at 5.051 a₀", 3600.0),
+            ("H10", "a chain of ten hydrogen atoms, 1.8 a₀ apart", 3600.0),
+            ("N2", "the nitrogen molecule at 2.068 a₀", 7200.0),
+        )
+    },
 }
 
-RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
-NGD: Grid = {"rate": RATES, "damping": (1e-4, 1e-3, 1e-2, 1e-1)}
-ANGD: Grid = {"rate": RATES[:4], "damping": (1e-3, 1e-2), "mu": (0.8, 0.9, 0.95), "beta": (0.0, 1.0)}
+NGD: Grid = {"rate": (0.03, 0.1, 0.3, 1.0), "damping": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 1e-1)}
+ANGD: Grid = {"rate": (0.01, 0.03, 0.1), "damping": (1e-4, 1e-3, 1e-2), "mu": (0.8, 0.9, 0.95), "beta": (0.0, 1.0)}
 ADAM: Grid = {"rate": (5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2), "halving": (500, 1000, 2000, 4000)}
 SGD: Grid = {"rate": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1), "momentum": (0.0, 0.9, 0.99)}
 # Section 6.1 of the paper, whose α₀ and β₀ from {0.01, 0.05, 0.1, 0.15} are read as 1 − μ, and as β at h = 0.1; both
@@ -66,15 +78,15 @@ SPACES = {"l2": "L² metric", "h1": "H¹ metric", "h2": "H² metric"}
 
 
 def _plain(metric: str) -> Optimiser:
-    return Optimiser(f"natural gradient, {SPACES[metric]}", Sobolev(metric=metric, rate=0.1), NGD, PAPER_NGD)
+    return Optimiser(f"natural gradient, {SPACES[metric]}", Sobolev(metric=metric, rate=1.0), NGD, PAPER_NGD)
 
 
 def _accelerated(metric: str) -> Optimiser:
     about = f"accelerated natural gradient, {SPACES[metric]}"
-    return Optimiser(about, Sobolev(metric=metric, mu=0.8), ANGD, PAPER_ANGD)
+    return Optimiser(about, Sobolev(metric=metric, mu=0.8, rate=0.03), ANGD, PAPER_ANGD)
 
 
-OPTIMISERS: Mapping[str, Optimiser] = {
+FIELDS: Mapping[str, Optimiser] = {
     "energy": Optimiser("energy metric (Gauss–Newton), Levenberg–Marquardt, adaptive points", GaussNewton()),
     "energy-fast": Optimiser(
         "energy on fewer points, for a minute or two", GaussNewton(interior=2000, condition=200, fresh=200)
@@ -99,7 +111,7 @@ OPTIMISERS: Mapping[str, Optimiser] = {
     **{f"angd-{metric}": _accelerated(metric) for metric in SPACES},
     "angd-l2-covector": Optimiser(
         "as angd-l2 with the recursion as printed in the paper, for comparison",
-        Sobolev(mu=0.8, transport="covector"),
+        Sobolev(mu=0.8, rate=0.03, transport="covector"),
         ANGD,
         PAPER_ANGD,
     ),
@@ -117,13 +129,59 @@ OPTIMISERS: Mapping[str, Optimiser] = {
     ),
 }
 
+# Section 6.3 of the paper: rates of Fisher–Rao and Wasserstein-2, α₀ as 1 − μ.
+PAPER_PLAIN: Grid = {"rate": (0.001, 0.005, 0.01, 0.05, 0.1), "decay": (1e-4,)}
+PAPER_FAST: Grid = {"rate": (0.001, 0.005, 0.01, 0.02, 0.05), "mu": (0.9, 0.8, 0.5), "decay": (1e-4,)}
+PAPER_BETA: Grid = {"beta": (0.0, 0.01, 0.05, 0.1, 0.15)}
+VMC_PLAIN: Grid = {"rate": (0.02, 0.05, 0.1, 0.2), "norm": (0.01, 0.05, 0.25)}
+VMC_FAST: Grid = {"rate": (0.005, 0.01, 0.02), "mu": (0.9, 0.8), "norm": (0.01, 0.05, 0.25)}
+DENSITIES: Mapping[str, Optimiser] = {
+    "angd-fr": Optimiser(
+        "accelerated natural gradient, Fisher–Rao, projected momentum",
+        Vmc(mu=0.8, rate=0.01),
+        VMC_FAST,
+        PAPER_FAST | PAPER_BETA,
+    ),
+    "spring": Optimiser(
+        "SPRING: natural gradient, Fisher–Rao, projected momentum", Vmc(rate=0.05), VMC_PLAIN, PAPER_PLAIN
+    ),
+    "minsr": Optimiser("minSR: natural gradient, Fisher–Rao", Vmc(rate=0.05, eta=0), VMC_PLAIN, PAPER_PLAIN),
+    "angd-w2": Optimiser(
+        "accelerated natural gradient, Wasserstein-2, velocities re-fitted",
+        Vmc(metric="wasserstein", mu=0.8, rate=0.01, eta=0),
+        VMC_FAST,
+        PAPER_FAST,
+    ),
+    "angd-w2p": Optimiser(
+        "accelerated natural gradient, Wasserstein-2, momentum in the parameters",
+        Vmc(metric="parametric-wasserstein", mu=0.8, rate=0.01, eta=0),
+        VMC_FAST,
+        PAPER_FAST,
+    ),
+    "ngd-w2": Optimiser(
+        "natural gradient, Wasserstein-2: the direction of Wasserstein quantum Monte Carlo",
+        Vmc(metric="wasserstein", rate=0.05, eta=0),
+        VMC_PLAIN,
+        PAPER_PLAIN,
+    ),
+    "kfac-fr": Optimiser(
+        "natural gradient, Fisher–Rao, Kronecker factors", Vmc(rate=0.05, eta=0, solver="kfac"), VMC_PLAIN
+    ),
+    "adam-vmc": Optimiser("Adam on the energy", Vmc(metric="none", rate=2e-3), {"rate": (5e-4, 1e-3, 2e-3, 5e-3)}),
+}
+OPTIMISERS: Mapping[str, Optimiser] = {**FIELDS, **DENSITIES}
+
 METRICS: Mapping[str, str] = {
     "energy": "the residual's own metric, Gauss–Newton; most accurate for differential equations",
     "l2": "functions by their values",
     "h1": "functions by values and first derivatives",
     "h2": "functions by values, first and second derivatives",
+    "fisher-rao": "probability densities by relative changes",
+    "wasserstein": "probability densities by how far their mass moves",
+    "parametric-wasserstein": "the same, with the momentum in the parameters",
 }
 SOLVERS: Mapping[str, str] = {
+    "kernel": "n × n kernel, for densities",
     "normal": "p × p normal equations, or the n × n kernel where there are more parameters than rows",
     "iterative": "conjugate gradients on products alone, for what does not fit",
     "kfac": "Kronecker factors, layer by layer",
@@ -143,10 +201,13 @@ def preset(experiment_name: str, optimiser: str | None, changes: Mapping[str, An
     name = optimiser or chosen.best
     if name not in OPTIMISERS:
         raise ValueError(unknown("optimiser", name, OPTIMISERS))
+    if (name in DENSITIES) != (chosen.molecule is not None):
+        fitting = DENSITIES if chosen.molecule else FIELDS
+        raise ValueError(f"{name} is not for {experiment_name}: take one of {', '.join(fitting)}.")
     options, changes = OPTIMISERS[name].options, dict(changes)
     if name == chosen.best:
         options = options.changed(name, dict(chosen.options))
-    if "metric" in changes:
+    if "metric" in changes and not isinstance(options, Vmc):
         name, options = _with_metric(name, options, changes.pop("metric"))
     return name, options.changed(name, changes)
 

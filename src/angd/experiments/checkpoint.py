@@ -48,7 +48,7 @@ class Checkpoints:
         self.manager.save(stand.k, args=args, metrics={"error": min(error, 1e300)})
 
     def load(self, like: Any, step: int | None = None) -> Stand:
-        """The last stand; `like(phase)` is one of the same structure at the beginning of a phase."""
+        """The last stand; `like(phase)` is one of the same structure in a phase, with shapes for arrays."""
         step = self.latest if step is None else step
         place = self.path / str(step)
         try:
@@ -83,7 +83,7 @@ def with_leaves(tree: PyTree, arrays: Mapping[str, Any], place: Path) -> PyTree:
     """The tree with saved leaves; another structure is refused."""
     leaves, treedef = jax.tree_util.tree_flatten_with_path(tree)
     names = [jax.tree_util.keystr(path) for path, _ in leaves]
-    shapes = {name: np.shape(leaf) for name, (_, leaf) in zip(names, leaves, strict=True)}
+    shapes = {name: leaf.shape for name, (_, leaf) in zip(names, leaves, strict=True)}
     if shapes != {name: np.shape(array) for name, array in arrays.items()}:
         raise ValueError(
             f"The checkpoint {str(place)!r} belongs to another configuration: its arrays are not those of this run."

@@ -122,7 +122,8 @@ def table(folders: Sequence[RunFolder]) -> list[dict[str, Any]]:
     for folder in folders:
         summary, rows = folder.read("summary.json"), folder.rows()
         if summary and rows:
-            runs.setdefault(summary["optimizer"], []).append((summary, rows[-1].error))
+            error = summary["largest_error"]
+            runs.setdefault(summary["optimizer"], []).append((summary, float("inf") if error is None else error))
     return [
         {
             "optimizer": name,

@@ -148,3 +148,35 @@ class QuasiNewton(Options):
     keep: int = number(500, 1, 1e9, "steps that points serve")
     interior: int = number(1000, 1, 1e7, "points inside the domain")
     condition: int = number(250, 1, 1e7, "points of each initial or boundary condition")
+
+
+@dataclass(frozen=True)
+class Vmc(Options):
+    """Ground states: Fisher–Rao or Wasserstein-2, plain or accelerated, or Adam, after pretraining to Hartree–Fock.
+
+    Rates and damping are those of ρ = ψ²: twice and four times what the literature writes for log|ψ|. Safety options
+    (clipping, norm, restart) mean the same for every metric.
+    """
+
+    metric: str = one_of("fisher-rao", "wasserstein", "parametric-wasserstein", "none", about="none is Adam")
+    rate: float = number(0.01, 1e-9, 10, "h² γ at the start")
+    mu: float = number(0, 0, 0.9999, "momentum μ = 1 − hα at the start; 0 is plain natural gradient descent")
+    beta: float = number(0, 0, 10, "Hessian-driven damping β at the start")
+    decay: float = number(1e-3, 0, 10, "rate, and α and β with it, fall as 1/(1 + decay k)")
+    damping: float = number(4e-3, 1e-12, 1e6, "λ")
+    eta: float = number(0.99, 0, 0.9999, "projected momentum η; 0 is none")
+    solver: str = one_of("kernel", "kfac", about="how the linear systems are solved")
+    norm: float = number(0.05, 1e-12, 1e12, "C of the norm constraint ‖h d‖² ≤ C")
+    restart: bool = switch(False, "drop the momentum when it points uphill")
+    restart_above: float = number(INFINITE, 1e-9, INFINITE, "drop the momentum when ‖d‖ is larger")
+    limit: float = number(0.5, 1e-6, INFINITE, "bound of h|φ| in the quadratic term of Fisher–Rao")
+    clip: float = number(5, 0.1, INFINITE, "local energies within centre ± clip × mean absolute deviation")
+    centre: str = one_of("median", "mean", about="centre of the clipping")
+    force_clip: float = number(1, 1e-3, INFINITE, "bound of each coordinate of ∇E_L, for Wasserstein-2")
+    velocity_reset: float = number(INFINITE, 1e-3, INFINITE, "coordinates of V beyond this are set to 0")
+    walkers: int = number(512, 1, 10**7, "walkers")
+    moves: int = number(10, 1, 10**6, "moves of the chain between steps")
+    burn_in: int = number(200, 0, 10**7, "moves before the first step")
+    chain: str = one_of("metropolis", "one-electron", "langevin", about="which Markov chain")
+    pretrain: int = number(400, 1, 10**9, "steps of pretraining to Hartree–Fock")
+    measurements: int = number(200, 4, 10**7, "measurements of the final evaluation")

@@ -26,6 +26,9 @@ RATIO = 1.02  # of the numbers of steps at which one looks
 class Phase:
     """`steps` steps of an optimiser on the points of a sampler, in single precision if `single`.
 
+    A sampler is a function `(key, problem, params)` → samples, asked again every `sampler.every` steps; one that has
+    `move(key, problem, params, samples)`, a Markov chain, is asked once and then moves its samples before every step.
+
     It ends earlier when the loss is `below` a number. A phase goes on where the one before it ended; with the same
     optimiser, damping and momentum go on as well.
     """
@@ -33,7 +36,7 @@ class Phase:
     optimiser: Any
     sampler: Any
     steps: float = INFINITE
-    below: float = 0.0
+    below: float = -INFINITE
     single: bool = False
 
     def __post_init__(self):
@@ -145,9 +148,11 @@ class _Loop:
             self.compiled = {stand.phase: (eqx.filter_jit(phase.sampler), eqx.filter_jit(phase.optimiser.step))}
         draw, step = self.compiled[stand.phase]
         params, samples, state = cast((stand.params, stand.samples, stand.state), phase.single)
-        every = getattr(phase.sampler, "every", 1)
-        if samples is None or stand.k % every == 0:
-            samples = cast(draw(jax.random.fold_in(self.key, stand.k), self.problem, params), phase.single)
+        key = jax.random.fold_in(self.key, stand.k)
+        if samples is not None and hasattr(phase.sampler, "move"):
+            samples = eqx.filter_jit(phase.sampler.move)(key, self.problem, params, samples)
+        elif samples is None or stand.k % getattr(phase.sampler, "every", 1) == 0:
+            samples = cast(draw(key, self.problem, params), phase.single)
         if state is None:
             state = phase.optimiser.init(self.problem, params, samples)
         params, samples, state, info = step(self.problem, params, samples, state)

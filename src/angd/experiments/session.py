@@ -79,7 +79,8 @@ class Session:
             self.result, self.code = f"step {stand.k + 1} failed: {type(problem).__name__}: {problem}", 1
         if self.code != FAILED and stand.k:
             kept.save(stand, error)
-        self._summarise(stand, last)
+        ended = setup.finish(stand.params) if setup.finish is not None and self.code in (0, FAILED) else None
+        self.folder.write("summary.json", self.summary(stand, last, ended))
 
     def _verdict(self, stand: Stand, report: Report, budget: Budget) -> bool:
         """Whether this was the last step; sets how the run ended."""
@@ -90,25 +91,31 @@ class Session:
         return bool(self.code) or budget.spent(stand) >= 1
 
     def _look(self, setup: Setup, stand: Stand, report: Report) -> Row:
+        test_loss, errors = setup.look(stand.params, report.loss)
         return Row(
             step=stand.k,
             seconds=round(stand.seconds, 3),
             cpu_seconds=round(stand.cpu_seconds, 3),
             loss=finite(report.loss),
-            test_loss=finite(setup.test_loss(stand.params)),
-            errors={name: finite(value) for name, value in setup.errors(stand.params).items()},
+            test_loss=None if test_loss is None else finite(test_loss),
+            errors={name: finite(value) for name, value in errors.items()},
             damping=finite(report.damping),
             norm=finite(report.norm),
             accepted=report.accepted,
             result=report.result,
         )
 
-    def _summarise(self, stand: Stand, last: Row | None) -> None:
-        self.folder.write("summary.json", self.summary(stand, last))
-
-    def summary(self, stand: Stand, last: Row | None) -> dict[str, Any]:
+    def summary(self, stand: Stand, last: Row | None, ended: dict[str, float] | None) -> dict[str, Any]:
         """What `--json` prints."""
-        errors = last.errors if last else {}
+        errors: dict[str, Any] = last.errors if last else {}
+        found: dict[str, Any] = {
+            "error": next(iter(errors.values())) if len(errors) == 1 else errors,
+            "largest_error": finite(last.error) if last else None,
+        }
+        if ended is not None:
+            clean = {name: finite(value) for name, value in ended.items()}
+            found = {name: clean.pop(name) for name in ("error", "standard_error")} | {"evaluation": clean}
+            found["largest_error"] = None if found["error"] is None else abs(found["error"])
         return {
             "experiment": self.config.experiment,
             "optimizer": self.config.optimizer,
@@ -118,7 +125,7 @@ class Session:
             "cpu_seconds": round(stand.cpu_seconds, 3),
             "loss": last.loss if last else None,
             "test_loss": last.test_loss if last else None,
-            "error": next(iter(errors.values())) if len(errors) == 1 else errors,
+            **found,
             "result": self.result,
             "out": str(self.folder.path),
         }

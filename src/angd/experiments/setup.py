@@ -5,53 +5,85 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from angd.experiments import pinn, vmc
+from angd.experiments.catalogue import experiment
 from angd.experiments.config import Config
-from angd.experiments.pinn import CASES, phases, test_loss
+from angd.experiments.options import Vmc
 from angd.experiments.runner import Phase, Stand, cast
 
 
 @dataclass(frozen=True)
 class Setup:
-    """A run, ready to begin."""
+    """A run, ready to begin.
+
+    **Attributes:** `look(params, loss)` gives the test loss (or None) and errors by field; `finish(params)` a final
+    evaluation with `error` and `standard_error`, where looks are not the last word.
+    """
 
     problem: Any
     phases: list[Phase]
     params: PyTree
     key: Array
-    errors: Callable[[PyTree], dict[str, float]]
-    test_loss: Callable[[PyTree], float]
+    look: Callable[[PyTree, float], tuple[float | None, dict[str, float]]]
+    finish: Callable[[PyTree], dict[str, float]] | None = None
 
     def at_phase(self, phase: int) -> Stand:
-        """A stand with the arrays of a phase, whatever their numbers."""
+        """A stand with the shapes of a phase instead of numbers."""
+
+        def begin(params: PyTree) -> tuple[PyTree, PyTree, PyTree]:
+            params = cast(params, chosen.single)
+            samples = cast(chosen.sampler(self.key, self.problem, params), chosen.single)
+            return params, samples, chosen.optimiser.init(self.problem, params, samples)
+
         chosen = self.phases[phase]
-        params = cast(self.params, chosen.single)
-        samples = cast(chosen.sampler(self.key, self.problem, params), chosen.single)
-        state = chosen.optimiser.init(self.problem, params, samples)
+        params, samples, state = eqx.filter_eval_shape(begin, self.params)
         return replace(Stand(params), samples=samples, state=state, phase=phase)
-
-
-@lru_cache
-def _case(experiment: str, network: str, precision: str) -> tuple[Any, Any, Any]:
-    """The problem and how it is looked at: the same objects for all runs of a process, so that they compile once."""
-    case = CASES[experiment]
-    problem = case.problem(network)
-    return problem, case.errors(problem), test_loss(problem)
 
 
 def prepare(config: Config) -> Setup:
     """Build it; sets the precision of the process. Runs with one seed share their start and their points."""
     jax.config.update("jax_enable_x64", config.precision == "f64")
+    name = experiment(config.experiment).molecule
+    return _equation(config) if name is None else _ground_state(config, name)
+
+
+@lru_cache
+def _case(experiment: str, network: str, precision: str) -> tuple[Any, Any, Any]:
+    """The problem and how it is looked at: the same objects for all runs of a process, so that they compile once."""
+    case = pinn.CASES[experiment]
+    problem = case.problem(network)
+    return problem, case.errors(problem), pinn.test_loss(problem)
+
+
+def _equation(config: Config) -> Setup:
     problem, errors, held_out = _case(config.experiment, config.network, config.precision)
-    start = problem.init(jax.random.key(config.seed))
     return Setup(
         problem=problem,
-        phases=phases(config.preset(), problem, config.seed),
-        params=jax.tree.map(jnp.asarray, start),
+        phases=pinn.phases(config.preset(), problem, config.seed),
+        params=jax.tree.map(jnp.asarray, problem.init(jax.random.key(config.seed))),
         key=jax.random.key(1000 + config.seed),
-        errors=errors,
-        test_loss=held_out,
+        look=lambda params, loss: (held_out(params), errors(params)),
     )
+
+
+def _ground_state(config: Config, name: str) -> Setup:
+    options = config.preset()
+    assert isinstance(options, Vmc)
+    made = vmc.system(name, config.network)
+    problem, exact = made.problem(options), made.molecule.exact
+    params, key = made.network.init(jax.random.key(config.seed)), jax.random.key(1000 + config.seed)
+    problem.check(params, made.chain(options).start(key, 1)[0], made.molecule.spins)
+
+    def look(params: PyTree, loss: float) -> tuple[None, dict[str, float]]:
+        """Training energies, for the curve only."""
+        return None, {} if exact is None else {"energy": abs(loss - exact)}
+
+    def finish(params: PyTree) -> dict[str, float]:
+        return vmc.final(made, options, params, jax.random.fold_in(key, 2**31 - 1))
+
+    return Setup(problem, vmc.phases(options, made), params, key, look, finish)

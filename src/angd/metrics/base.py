@@ -165,7 +165,9 @@ def gram_like(system: AbstractSystem, v: PyTree) -> Gram:
     return Gram(O=system.O, v=v, omega=system.omega, centred=system.centred)
 
 
-def known_loss(setting: Setting) -> Float[Array, ""] | None:
-    """L, if the problem can tell."""
+def known_loss(setting: Setting, f: Float[Array, "n"] | None = None) -> Float[Array, ""] | None:
+    """L, if the problem can tell: by `loss_of(variations, samples)` from what is known already, or by `loss`."""
     problem = setting.problem
+    if f is not None and hasattr(problem, "loss_of"):
+        return problem.loss_of(f, setting.samples)
     return problem.loss(setting.params, setting.samples) if hasattr(problem, "loss") else None

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from angd.metrics.base import AbstractMetric, Draft, Setting, known_loss, require
-from angd.metrics.pointwise import over
+from angd.metrics.pointwise import variations
 from angd.system import Rows, row_weights
 
 
@@ -35,13 +35,14 @@ class FisherRao(AbstractMetric):
         require(setting.problem, self, "log_density", "variation")
         O = setting.jacobian(setting.problem.log_density, setting.samples.x)
         omega = row_weights(setting.samples.omega, O)
-        e = force(setting, setting.params)
+        f = variations(setting.problem, setting.params, setting.samples.x)
+        e = setting.samples.centre(f)
 
         def rows(b: Float[Array, "n"]) -> Rows:
             return Rows(O=O, b=b, omega=omega, centred=True)
 
         b = setting.samples.centre(self._momentum(setting, e) - setting.kick * e)
-        return Draft(rows(b), rows(-setting.kick * e), rows(e).right_side(), known_loss(setting))
+        return Draft(rows(b), rows(-setting.kick * e), rows(e).right_side(), known_loss(setting, f))
 
     def _momentum(self, setting: Setting, e: Float[Array, "n"]) -> Float[Array, "n"]:
         c, phi = setting.c, self._velocity(setting)
@@ -57,4 +58,4 @@ class FisherRao(AbstractMetric):
 
 def force(setting: Setting, params: PyTree) -> Float[Array, "n"]:
     """The variation δL/δρ at the samples, centred."""
-    return setting.samples.centre(over(setting.problem.variation, params, setting.samples.x))
+    return setting.samples.centre(variations(setting.problem, params, setting.samples.x))

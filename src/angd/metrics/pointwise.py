@@ -15,6 +15,20 @@ def over(f: Callable[..., Any], params: PyTree, xs: PyTree) -> Float[Array, "n *
     return jax.vmap(f, (None, 0))(params, xs)
 
 
+def variations(problem: Any, params: PyTree, xs: PyTree) -> Float[Array, "n"]:
+    """δL/δρ at every sample; a problem may do them all at once, `variations(params, xs)`: in chunks, clipped."""
+    if hasattr(problem, "variations"):
+        return problem.variations(params, xs)
+    return over(problem.variation, params, xs)
+
+
+def forces(problem: Any, params: PyTree, xs: PyTree) -> PyTree:
+    """∇_x δL/δρ at every sample; a problem may do them all at once, `variation_gradients(params, xs)`."""
+    if hasattr(problem, "variation_gradients"):
+        return problem.variation_gradients(params, xs)
+    return jax.vmap(jax.grad(problem.variation, argnums=1), (None, 0))(params, xs)
+
+
 def pull(f: Callable[..., Any], params: PyTree, xs: PyTree, y: Float[Array, "n *m"]) -> PyTree:
     """Σ_i (∂_θ f(θ, x_i))ᵀ y_i, by one reverse pass."""
     return pull_back(lambda p: over(f, p, xs), params, y)

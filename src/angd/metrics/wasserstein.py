@@ -18,8 +18,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from angd.metrics.base import AbstractMetric, Draft, Invert, Setting, Taken, gram_like, known_loss, require
-from angd.metrics.fisher_rao import force
-from angd.metrics.pointwise import pull
+from angd.metrics.pointwise import forces, pull, variations
 from angd.metrics.refit import AbstractRefit, AffineRefit
 from angd.samples import Samples
 from angd.system import Gram, Rows, row_weights
@@ -73,7 +72,7 @@ class Wasserstein(AbstractMetric):
         O, omega = score(setting, self)
         system = Gram(O=O, v=transported(setting, V), omega=omega, centred=True)
         at_rest = gram_like(system, transported(setting, rest))
-        return Draft(system, at_rest, gradient(setting, system), known_loss(setting), _Kicked(V, rest, F))
+        return Draft(system, at_rest, *slope_and_loss(setting, system), _Kicked(V, rest, F))
 
     def remember(self, setting: Setting, draft: Draft, taken: Taken, invert: Invert) -> Kept:
         V = where(taken.restarted, draft.note.V_rest, draft.note.V)
@@ -81,7 +80,8 @@ class Wasserstein(AbstractMetric):
 
     def move(self, setting: Setting, draft: Draft, taken: Taken) -> Samples:
         V = where(taken.restarted, draft.note.V_rest, draft.note.V)
-        return Samples(combine((1.0, setting.samples.x), (taken.stride, V)), setting.samples.omega)
+        moved = combine((1.0, setting.samples.x), (taken.stride, V))
+        return eqx.tree_at(lambda samples: samples.x, setting.samples, moved)
 
     def _carried(self, setting: Setting, F: PyTree) -> PyTree:
         """μV − βΔ of the old particles, at the present ones."""
@@ -126,7 +126,7 @@ class ParametricWasserstein(AbstractMetric):
         old = setting.carried(setting.problem.log_density, setting.samples.x, setting.memory.d)
         carried = Rows(O=O, b=setting.c.mu * old, omega=omega, centred=True).right_side()
         system = Gram(O=O, v=combine((1.0, rest), (1.0, carried)), omega=omega, centred=True)
-        return Draft(system, gram_like(system, rest), gradient(setting, system), known_loss(setting))
+        return Draft(system, gram_like(system, rest), *slope_and_loss(setting, system))
 
 
 def score(setting: Setting, metric: AbstractMetric) -> tuple[Any, Array]:
@@ -138,7 +138,7 @@ def score(setting: Setting, metric: AbstractMetric) -> tuple[Any, Array]:
 
 def field_force(setting: Setting, params: PyTree, xs: PyTree, clip: float | None) -> PyTree:
     """∇_x f at the points, each coordinate within ±clip."""
-    F = jax.vmap(jax.grad(setting.problem.variation, argnums=1), (None, 0))(params, xs)
+    F = forces(setting.problem, params, xs)
     return F if clip is None else jax.tree.map(lambda leaf: jnp.clip(leaf, -clip, clip), F)
 
 
@@ -152,10 +152,11 @@ def transported(setting: Setting, V: PyTree) -> PyTree:
     return pull(along, setting.params, (setting.samples.x, V), setting.samples.omega)
 
 
-def gradient(setting: Setting, system: Gram) -> PyTree:
-    """∂_θ L = E[(f − E f) ∂_θ log ρ]."""
-    f = force(setting, setting.params)
-    return Rows(O=system.O, b=f, omega=system.omega, centred=True).right_side()
+def slope_and_loss(setting: Setting, system: Gram) -> tuple[PyTree, Float[Array, ""] | None]:
+    """∂_θ L = E[(f − E f) ∂_θ log ρ], and L where it is known."""
+    f = variations(setting.problem, setting.params, setting.samples.x)
+    gradient = Rows(O=system.O, b=setting.samples.centre(f), omega=system.omega, centred=True).right_side()
+    return gradient, known_loss(setting, f)
 
 
 def check_points(x: PyTree, metric: AbstractMetric) -> None:

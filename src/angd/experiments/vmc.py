@@ -1,0 +1,125 @@
+"""Ground-state experiments: molecules of the catalogue, and phases from options."""
+
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+
+import angd
+from angd import baselines
+from angd.experiments.options import INFINITE, Vmc
+from angd.experiments.runner import Phase, cast
+from angd.problems import vmc
+
+
+@dataclass(frozen=True)
+class System:
+    """A molecule with its network and mean field."""
+
+    molecule: vmc.Molecule
+    network: vmc.FermiNet
+    mean_field: vmc.HartreeFock
+
+    def problem(self, options: Vmc) -> vmc.GroundState:
+        clipping = vmc.Clipping(None if options.clip == INFINITE else options.clip, options.centre)
+        return vmc.GroundState(self.network, vmc.Coulomb(self.molecule), clipping)
+
+    def chain(self, options: Vmc) -> Any:
+        start, counts = vmc.AroundNuclei(self.molecule), (options.walkers, options.moves, options.burn_in)
+        if options.chain == "langevin":
+            return vmc.Langevin(start, *counts)
+        return vmc.Metropolis(start, *counts, one=options.chain == "one-electron")
+
+
+@lru_cache
+def system(name: str, network: str) -> System:
+    """Solved once for all runs of a process."""
+    molecule = vmc.MOLECULES[name]
+    made = vmc.FermiNet(molecule) if network == "small" else vmc.FermiNet.published(molecule)
+    return System(molecule, made, vmc.HartreeFock.of(molecule))
+
+
+def phases(options: Vmc, made: System) -> list[Phase]:
+    """Pretraining, then the optimiser, in single precision but for the linear systems."""
+    chain = made.chain(options)
+    before = vmc.Pretraining(made.network, made.mean_field)
+    return [
+        Phase(before, vmc.OfHartreeFock(chain, made.mean_field), options.pretrain, single=True),
+        Phase(optimiser(options), chain, single=True),
+    ]
+
+
+def optimiser(options: Vmc) -> Any:
+    """The method that the options describe."""
+    if options.metric == "none":
+        return baselines.FirstOrder(jnp.asarray(options.rate), jnp.asarray(1 / max(options.decay, 1e-9)))
+    return angd.ANGD(flow(options), metric(options), solver(options), controller(options))
+
+
+class _Inverse(eqx.Module):
+    """1/h."""
+
+    h: angd.InverseTime
+
+    def __call__(self, k: Any, t: Any) -> Any:
+        return 1 / self.h(k, t)
+
+
+def flow(options: Vmc) -> angd.ARGFlow:
+    """h and, with momentum, α and β fall as 1/(1 + decay k); without, γ = 1/h, so that h is the rate."""
+    if options.mu == 0:
+        rate = angd.InverseTime(options.rate, options.decay)
+        return angd.ARGFlow(alpha=_Inverse(rate), gamma=_Inverse(rate), h=rate)
+    h, slow = options.rate**0.5, options.decay / 2  # the rate is h²
+    return angd.ARGFlow(
+        alpha=angd.InverseTime((1 - options.mu) / h, slow),
+        beta=angd.InverseTime(options.beta, slow) if options.beta else 0.0,
+        h=angd.InverseTime(h, slow),
+    )
+
+
+def metric(options: Vmc) -> Any:
+    """Fisher–Rao (without the quadratic term where there is no momentum) or Wasserstein-2."""
+    clip, reset = _finite(options.force_clip), _finite(options.velocity_reset)
+    if options.metric == "wasserstein":
+        return angd.Wasserstein(clip=clip, reset=reset)
+    if options.metric == "parametric-wasserstein":
+        return angd.ParametricWasserstein(clip=clip)
+    if options.mu == 0:
+        return angd.FisherRao(limit=None, correction=False)
+    return angd.FisherRao(limit=_finite(options.limit))
+
+
+def solver(options: Vmc) -> Any:
+    """The kernel (by Woodbury's identity for Wasserstein-2) or Kronecker factors; with projected momentum if asked."""
+    if options.solver == "kfac":
+        inner: Any = angd.KFAC(options.damping)
+    else:
+        inner = angd.Kernel(options.damping) if options.metric == "fisher-rao" else angd.Normal(options.damping)
+    return angd.ProjectedMomentum(options.eta, inner) if options.eta > 0 else inner
+
+
+def controller(options: Vmc) -> Any:
+    """Restarts, then the norm constraint."""
+    restarts = [angd.Restart()] if options.restart else []
+    if options.restart_above < INFINITE:
+        restarts.append(angd.Restart(options.restart_above))
+    return angd.chain([*restarts, angd.StepNorm(options.norm)])
+
+
+def _finite(value: float) -> float | None:
+    return None if value == INFINITE else value
+
+
+def final(made: System, options: Vmc, params: Any, key: Any) -> dict[str, float]:
+    """The energy on fresh walkers that have settled ten times as long as those of training."""
+    chain = replace(options, burn_in=10 * options.burn_in)
+    found = vmc.evaluate(made.problem(options), cast(params, True), made.chain(chain), key, options.measurements)
+    exact = made.molecule.exact
+    return asdict(found) | {
+        "standard_error": found.error,
+        "error": float("nan") if exact is None else found.energy - exact,
+        "hartree_fock": made.mean_field.energy,
+    }

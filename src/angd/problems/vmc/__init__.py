@@ -1,0 +1,38 @@
+"""Variational Monte Carlo: ground states of atoms, molecules, traps, and of Hamiltonians of your own.
+
+Molecule, MOLECULES          what is solved
+FermiNet, or your own        log_psi(params, x) → (sign, log|ψ|)
+GroundState(log_psi, V)      the problem that metrics understand
+Metropolis, Langevin         walkers
+evaluate                     what it is worth, on fresh walkers
+"""
+
+from angd.problems.vmc.evaluation import Estimate, evaluate
+from angd.problems.vmc.ferminet import FermiNet
+from angd.problems.vmc.hamiltonian import Coulomb, Trap
+from angd.problems.vmc.hartree_fock import HartreeFock
+from angd.problems.vmc.molecules import MOLECULES, Molecule
+from angd.problems.vmc.pretraining import OfHartreeFock, Pretraining
+from angd.problems.vmc.problem import Clipping, GroundState, energy
+from angd.problems.vmc.sampling import AroundNuclei, Gaussian, Langevin, Metropolis, Walkers
+
+__all__ = [
+    "MOLECULES",
+    "AroundNuclei",
+    "Clipping",
+    "Coulomb",
+    "Estimate",
+    "FermiNet",
+    "Gaussian",
+    "GroundState",
+    "HartreeFock",
+    "Langevin",
+    "Metropolis",
+    "Molecule",
+    "OfHartreeFock",
+    "Pretraining",
+    "Trap",
+    "Walkers",
+    "energy",
+    "evaluate",
+]

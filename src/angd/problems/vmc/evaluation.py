@@ -1,0 +1,79 @@
+"""What a wave function is worth: fresh walkers, a long chain, and an error bar that knows about autocorrelation."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An energy with its standard error, and how far the chain can be trusted.
+
+    **Attributes:** `variance` is that of the local energies; `time` the autocorrelation time in measurements;
+    `effective` the number of independent samples; `rhat` compares chains (close to 1 is well mixed); `bad` local
+    energies were not finite and left out.
+    """
+
+    energy: float
+    error: float
+    variance: float
+    time: float
+    effective: float
+    rhat: float
+    acceptance: float
+    bad: int
+
+
+def evaluate(problem: Any, params: PyTree, chain: Any, key: Array, measurements: int = 100) -> Estimate:
+    """The energy on fresh walkers; training energies are not used, they lie."""
+    if measurements < 4:
+        raise ValueError(f"evaluate: at least 4 measurements are needed, got {measurements}.")
+    place, run = jax.random.split(key)
+    draw, move, local = eqx.filter_jit(chain), eqx.filter_jit(chain.move), eqx.filter_jit(problem.local_energies)
+    walkers = draw(place, problem, params)
+    rows, rates = [], []
+    for k in range(measurements):
+        walkers = move(jax.random.fold_in(run, k), problem, params, walkers)
+        rows.append(np.asarray(local(params, walkers.x), float))
+        rates.append(float(walkers.acceptance))
+    return summarise(np.stack(rows), float(np.mean(rates)))
+
+
+def summarise(energies: Float[np.ndarray, "T N"], acceptance: float) -> Estimate:
+    """From T measurements of N chains."""
+    bad = ~np.isfinite(energies)
+    clean = np.where(bad, np.nan, energies)
+    mean, variance = float(np.nanmean(clean)), float(np.nanvar(clean))
+    filled = np.where(bad, mean, energies)
+    time = autocorrelation_time(filled)
+    effective = filled.size / time
+    error = float(np.sqrt(variance / effective))
+    return Estimate(mean, error, variance, time, effective, rhat(filled), acceptance, int(bad.sum()))
+
+
+def autocorrelation_time(series: Float[np.ndarray, "T N"]) -> float:
+    """τ = 1 + 2 Σ ρ(t), averaged over chains and cut where t ≥ 5 τ(t)."""
+    T = series.shape[0]
+    centred = series - series.mean()
+    power = np.mean(centred**2)
+    if power == 0:
+        return 1.0
+    total = 1.0
+    for t in range(1, T):
+        total += 2 * np.mean(centred[t:] * centred[:-t]) / power
+        if t >= 5 * total:
+            break
+    return float(max(total, 1.0))
+
+
+def rhat(series: Float[np.ndarray, "T N"]) -> float:
+    """Gelman and Rubin's ratio on split chains: √(pooled variance / variance within)."""
+    half = series.shape[0] // 2
+    chains = np.concatenate([series[:half], series[half : 2 * half]], axis=1)
+    within = np.mean(np.var(chains, axis=0, ddof=1))
+    between = np.var(chains.mean(axis=0), ddof=1)
+    return float(np.sqrt((within * (half - 1) / half + between) / within)) if within > 0 else 1.0

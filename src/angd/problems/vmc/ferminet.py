@@ -1,0 +1,201 @@
+"""FermiNet (Pfau, Spencer, Matthews and Foulkes 2020): an antisymmetric neural wave function.
+
+One- and two-electron streams exchange means over spins; the one-electron stream gives the orbitals of several full
+determinants, with exponential envelopes around the nuclei and a factor for the cusps between electrons.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from angd.problems.vmc.molecules import Molecule
+
+# log|ψ| of a determinant that vanishes.
+LOWEST = -1e30
+
+
+class FermiNet(eqx.Module):
+    """`log_psi(params, x)` → (sign, log|ψ|) for electrons x, an (n, 3) array, spin up first.
+
+    `hidden` has (one-electron, two-electron) widths of each layer; `last` is one more layer of the one-electron stream
+    alone (0: none); `determinants` is how many are summed.
+    """
+
+    molecule: Molecule = eqx.field(static=True)
+    hidden: tuple[tuple[int, int], ...] = eqx.field(static=True, default=((32, 8), (32, 8), (32, 8)))
+    last: int = eqx.field(static=True, default=0)
+    determinants: int = eqx.field(static=True, default=8)
+    cusps: bool = eqx.field(static=True, default=True)
+
+    def __check_init__(self):
+        if not self.hidden or min(min(pair) for pair in self.hidden) < 1 or self.determinants < 1 or self.last < 0:
+            raise ValueError("FermiNet: hidden widths and determinants must be positive, last ≥ 0.")
+
+    @classmethod
+    def published(cls, molecule: Molecule) -> "FermiNet":
+        """The sizes of the SPRING paper: (256, 16) three times, 256, and 16 determinants."""
+        return cls(molecule, ((256, 16),) * 3, 256, 16)
+
+    def init(self, key: Array) -> PyTree:
+        """Parameters; envelopes begin as Slater orbitals, filled nucleus by nucleus."""
+        n, atoms = self.molecule.electrons, len(self.molecule.charges)
+        keys = iter(jax.random.split(key, 4 * len(self.hidden) + 8))
+        one, two, layers = 4 * atoms, 4, []
+        for k, (wide, narrow) in enumerate(self.hidden):
+            layer = {"one": _dense(next(keys), 3 * one + 2 * two, wide)}
+            if k + 1 < len(self.hidden) or self.last:
+                layer["two"] = _dense(next(keys), two, narrow)
+            layers.append(layer)
+            one, two = wide, narrow
+        if self.last:
+            layers.append({"one": _dense(next(keys), 3 * one + 2 * two, self.last)})
+            one = self.last
+        zeta, share = slater(self.molecule)
+        spins = [s for s, count in enumerate(self.molecule.spins) if count]
+        shape = (self.determinants, n, atoms)
+        orbitals = {
+            str(s): {
+                "linear": _dense(next(keys), one, self.determinants * n),
+                "decay": jnp.broadcast_to(zeta[None], shape),
+                "share": jnp.broadcast_to(share[None], shape),
+            }
+            for s in spins
+        }
+        return {"layers": layers, "orbitals": orbitals, "cusp": jnp.ones(2)}
+
+    def __call__(self, params: PyTree, x: Float[Array, "n 3"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        signs, logs = jnp.linalg.slogdet(self.orbitals(params, x))
+        top = jnp.maximum(jnp.max(logs), LOWEST)
+        total = jnp.sum(signs * jnp.exp(logs - top))
+        log = top + jnp.log(jnp.abs(total))
+        return jnp.sign(total), log + self.jastrow(params, x) if self.cusps else log
+
+    def orbitals(self, params: PyTree, x: Float[Array, "n 3"]) -> Float[Array, "K n n"]:
+        """φ_j(x_i; all others) of every determinant: entry (k, i, j)."""
+        h = self._stream(params["layers"], x)
+        places = jnp.asarray(self.molecule.places, x.dtype)
+        distance = jnp.linalg.norm(x[:, None, :] - places[None, :, :], axis=-1)
+        parts, start = [], 0
+        for s, count in enumerate(self.molecule.spins):
+            if count:
+                mine = slice(start, start + count)
+                parts.append(self._spin_orbitals(params["orbitals"][str(s)], h[mine], distance[mine]))
+            start += count
+        return jnp.concatenate(parts, axis=1)
+
+    def _spin_orbitals(self, params: PyTree, h: Float[Array, "m w"], distance: Float[Array, "m atoms"]) -> Array:
+        K, n = self.determinants, self.molecule.electrons
+        linear = _apply(params["linear"], h).reshape(h.shape[0], K, n)
+        far = jnp.exp(-params["decay"][None] * distance[:, None, None, :])
+        envelope = jnp.sum(params["share"][None] * far, axis=-1)
+        return jnp.swapaxes(linear * envelope, 0, 1)
+
+    def _stream(self, layers: Sequence[Any], x: Float[Array, "n 3"]) -> Float[Array, "n w"]:
+        """The one-electron stream after all layers."""
+        h, pair = self._features(x)
+        for layer in layers:
+            means = [jnp.broadcast_to(m, h.shape) for m in _spin_means(h, self.molecule.spins)]
+            gathered = jnp.concatenate([h, *means, *_spin_means(pair, self.molecule.spins, axis=1)], axis=-1)
+            h = _residual(h, jnp.tanh(_apply(layer["one"], gathered)))
+            if "two" in layer:
+                pair = _residual(pair, jnp.tanh(_apply(layer["two"], pair)))
+        return h
+
+    def _features(self, x: Float[Array, "n 3"]) -> tuple[Float[Array, "n f"], Float[Array, "n n 4"]]:
+        """To the nuclei and to each other: vectors and distances, growing like logarithms far away."""
+        places = jnp.asarray(self.molecule.places, x.dtype)
+        one = _shrunk(x[:, None, :] - places[None, :, :], jnp.zeros((), x.dtype))
+        # The distance of an electron to itself is 0, where a norm has no derivative.
+        same = jnp.eye(x.shape[0], dtype=x.dtype)[:, :, None]
+        two = _shrunk(x[:, None, :] - x[None, :, :], same) * (1 - same)
+        return one.reshape(x.shape[0], -1), two
+
+    def jastrow(self, params: PyTree, x: Float[Array, "n 3"]) -> Float[Array, ""]:
+        """−Σ c α²/(α + r): slope ¼ between equal spins and ½ between opposite ones where electrons meet."""
+        up, down = self.molecule.spins
+        spin = np.array([0] * up + [1] * down)
+        i, j = np.triu_indices(x.shape[0], 1)
+        if not i.size:
+            return jnp.zeros((), x.dtype)
+        opposite = spin[i] != spin[j]
+        slope = jnp.asarray(np.where(opposite, 0.5, 0.25), x.dtype)
+        alpha = jnp.where(opposite, params["cusp"][1], params["cusp"][0])
+        r = jnp.linalg.norm(x[i] - x[j], axis=-1)
+        return -jnp.sum(slope * alpha**2 / (alpha + r))
+
+
+def slater(molecule: Molecule) -> tuple[Float[Array, "n atoms"], Float[Array, "n atoms"]]:
+    """Exponents ζ and shares of the envelopes: each orbital belongs to a shell of one nucleus.
+
+    Shells are filled from the inside, by Slater's rules in their simplest form: ζ = (Z − s)/shell, where s counts 1 for
+    every electron further inside and 0.35 for half of the others of the shell. A valence orbital reaches over to the
+    other nuclei with their valence exponents.
+    """
+    up, down = molecule.spins
+    found = [*_filled(molecule, up), *_filled(molecule, down)]
+    atoms = len(molecule.charges)
+    zeta, share = np.zeros((up + down, atoms)), np.zeros((up + down, atoms))
+    for row, (atom, shell) in enumerate(found):
+        for other, charge in enumerate(molecule.charges):
+            zeta[row, other] = _exponent(charge, _outer(charge) if other != atom else shell)
+            core = shell < _outer(molecule.charges[atom])
+            share[row, other] = 1.0 if other == atom or not core else 0.0
+    return jnp.asarray(zeta), jnp.asarray(share)
+
+
+CAPACITY = (1, 4, 4, 9)  # orbitals of each shell
+
+
+def _filled(molecule: Molecule, count: int) -> list[tuple[int, int]]:
+    """(nucleus, shell) of the orbitals of one spin: inner shells of all nuclei first, then outer ones in turn."""
+    places = []
+    for shell, capacity in enumerate(CAPACITY, 1):
+        for _ in range(capacity):
+            places += [(atom, shell) for atom, charge in enumerate(molecule.charges) if shell <= _outer(charge)]
+    return places[:count] if len(places) >= count else [places[i % len(places)] for i in range(count)]
+
+
+def _outer(charge: int) -> int:
+    """The outermost shell of a neutral atom."""
+    return 1 if charge <= 2 else 2 if charge <= 10 else 3 if charge <= 18 else 4
+
+
+def _exponent(charge: int, shell: int) -> float:
+    inside = {1: 0, 2: 2, 3: 10, 4: 18}[shell]
+    beside = max(min(charge, {1: 2, 2: 10, 3: 18, 4: 36}[shell]) - inside - 1, 0)
+    return max((charge - 0.85 * inside - 0.35 * beside) / shell, 0.5)
+
+
+def _shrunk(v: Float[Array, "a b 3"], away: Float[Array, "..."]) -> Float[Array, "a b 4"]:
+    """(v, r) log(1 + r)/r."""
+    r = jnp.linalg.norm(v + away, axis=-1, keepdims=True)
+    return jnp.concatenate([v, r], axis=-1) * jnp.log1p(r) / r
+
+
+def _spin_means(h: Array, spins: tuple[int, int], axis: int = 0) -> list[Array]:
+    """Means over the electrons of each spin; zeros where there are none."""
+    up, down = spins
+    parts = [
+        jnp.take(h, np.arange(a, b), axis=axis).mean(axis, keepdims=axis == 0) if b > a else None
+        for a, b in ((0, up), (up, up + down))
+    ]
+    like = next(part for part in parts if part is not None)
+    return [jnp.zeros_like(like) if part is None else part for part in parts]
+
+
+def _dense(key: Array, ins: int, outs: int) -> tuple[Array, Array]:
+    return jax.random.normal(key, (ins, outs)) / np.sqrt(ins), jnp.zeros(outs)
+
+
+def _apply(layer: tuple[Array, Array], h: Array) -> Array:
+    W, b = layer
+    return h @ W + jnp.broadcast_to(b, (*h.shape[:-1], b.shape[0]))
+
+
+def _residual(before: Array, after: Array) -> Array:
+    return before + after if before.shape == after.shape else after

@@ -1,0 +1,47 @@
+"""Potentials: any function V(x) of the places of all particles, an (n, d) array, to a number."""
+
+from itertools import combinations
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from angd.problems.vmc.molecules import Molecule
+
+
+class Coulomb(eqx.Module):
+    """Electrons among nuclei: attraction, repulsion, and the nuclei's own energy."""
+
+    places: Float[Array, "atoms 3"]
+    charges: Float[Array, " atoms"]
+    constant: float
+
+    def __init__(self, molecule: Molecule):
+        self.places, self.charges = jnp.asarray(molecule.places), jnp.asarray(molecule.charges, float)
+        self.constant = nuclear_energy(molecule)
+
+    def __call__(self, x: Float[Array, "n 3"]) -> Float[Array, ""]:
+        places, charges = self.places.astype(x.dtype), self.charges.astype(x.dtype)
+        to_nuclei = jnp.linalg.norm(x[:, None, :] - places[None, :, :], axis=-1)
+        attraction = -jnp.sum(charges[None, :] / to_nuclei)
+        i, j = np.triu_indices(x.shape[0], 1)
+        repulsion = jnp.sum(1.0 / jnp.linalg.norm(x[i] - x[j], axis=-1)) if i.size else jnp.zeros((), x.dtype)
+        return attraction + repulsion + self.constant
+
+
+class Trap(eqx.Module):
+    """Particles in a harmonic well, ½ Σ ω² x²; coordinates may have frequencies of their own."""
+
+    omega: Any = 1.0
+
+    def __call__(self, x: Float[Array, "n d"]) -> Float[Array, ""]:
+        omega = jnp.broadcast_to(jnp.asarray(self.omega, x.dtype), x.shape[-1:])
+        return 0.5 * jnp.sum((x * omega[None, :]) ** 2)
+
+
+def nuclear_energy(molecule: Molecule) -> float:
+    """Repulsion of the nuclei."""
+    nuclei = list(zip(molecule.charges, molecule.places, strict=True))
+    return float(sum(a * b / np.linalg.norm(np.subtract(p, q)) for (a, p), (b, q) in combinations(nuclei, 2)))

@@ -1,0 +1,124 @@
+"""Atoms and molecules: charges, places (in Bohr radii a₀) and spins. Energies are in Hartree."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+
+SYMBOLS = tuple(
+    "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr".split()  # noqa: SIM905
+)
+UNITS = {"bohr": 1.0, "angstrom": 1.0 / 0.529177210903}
+CLOSEST = 1e-3  # a₀; nuclei that are closer are a mistake
+Place = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Molecule:
+    """Nuclei, and how many electrons of each spin there are; `exact` is a reference energy with its `source`."""
+
+    symbols: tuple[str, ...]
+    places: tuple[Place, ...]
+    spins: tuple[int, int]
+    exact: float | None = field(default=None, compare=False)
+    source: str = field(default="", compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        atoms: Sequence[tuple[str, Place]],
+        *,
+        units: str,
+        charge: int = 0,
+        spin: int | None = None,
+        exact: float | None = None,
+        source: str = "",
+    ) -> "Molecule":
+        """From atoms [("Li", (0, 0, 0)), …] in `units` "bohr" or "angstrom"; `spin` is n↑ − n↓, by default 0 or 1."""
+        if units not in UNITS:
+            raise ValueError(f"units must be 'bohr' or 'angstrom', got {units!r}.")
+        if not atoms:
+            raise ValueError("A molecule needs at least one atom.")
+        unknown = [symbol for symbol, _ in atoms if symbol not in SYMBOLS]
+        if unknown:
+            raise ValueError(f"There is no element called {unknown[0]!r} among the first {len(SYMBOLS)}.")
+        scale = UNITS[units]
+        places = tuple((scale * x, scale * y, scale * z) for _, (x, y, z) in atoms)
+        _check_apart(places)
+        symbols = tuple(symbol for symbol, _ in atoms)
+        return cls(symbols, places, _spins(sum(map(number, symbols)) - charge, charge, spin), exact, source)
+
+    @classmethod
+    def from_xyz(cls, text: str | Path, *, charge: int = 0, spin: int | None = None) -> "Molecule":
+        """From an XYZ file or its text (in Ångström, as the format says)."""
+        lines = (text.read_text(encoding="utf-8") if isinstance(text, Path) else text).strip().splitlines()
+        try:
+            count = int(lines[0])
+            rows = [line.split() for line in lines[2 : 2 + count]]
+            atoms: list[tuple[str, Place]] = [(row[0], (float(row[1]), float(row[2]), float(row[3]))) for row in rows]
+        except (IndexError, ValueError):
+            raise ValueError("An XYZ file has the number of atoms, a comment, and then lines 'symbol x y z'.") from None
+        if len(atoms) != count:
+            raise ValueError(f"The XYZ file promises {count} atoms and has {len(atoms)}.")
+        return cls.of(atoms, units="angstrom", charge=charge, spin=spin)
+
+    @property
+    def charges(self) -> tuple[int, ...]:
+        return tuple(map(number, self.symbols))
+
+    @property
+    def electrons(self) -> int:
+        return sum(self.spins)
+
+
+def number(symbol: str) -> int:
+    """Nuclear charge."""
+    return SYMBOLS.index(symbol) + 1
+
+
+def _check_apart(places: Sequence[Place]) -> None:
+    for (i, a), (j, b) in combinations(enumerate(places), 2):
+        if sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) < CLOSEST**2:
+            raise ValueError(f"Nuclei {i} and {j} are in the same place {a}: check the coordinates and their units.")
+
+
+def _spins(electrons: int, charge: int, spin: int | None) -> tuple[int, int]:
+    if electrons < 1:
+        raise ValueError(f"A charge of {charge} leaves {electrons} electrons: at least one is needed.")
+    spin = electrons % 2 if spin is None else spin
+    if abs(spin) > electrons or (electrons - spin) % 2:
+        raise ValueError(f"{electrons} electrons cannot have n↑ − n↓ = {spin}: it must be of the same parity, and ≤.")
+    return (electrons + spin) // 2, (electrons - spin) // 2
+
+
+def _chain(count: int, distance: float) -> list[tuple[str, Place]]:
+    return [("H", (0.0, 0.0, distance * (i - (count - 1) / 2))) for i in range(count)]
+
+
+def _pair(symbol: str, distance: float) -> list[tuple[str, Place]]:
+    return [(symbol, (0.0, 0.0, -distance / 2)), (symbol, (0.0, 0.0, distance / 2))]
+
+
+ORIGIN = (0.0, 0.0, 0.0)
+MOLECULES: Mapping[str, Molecule] = {
+    "H": Molecule.of([("H", ORIGIN)], units="bohr", exact=-0.5, source="exact"),
+    "He": Molecule.of([("He", ORIGIN)], units="bohr", exact=-2.903724, source="Pekeris 1959; Drake 1996"),
+    "LiH": Molecule.of(
+        [("Li", ORIGIN), ("H", (0.0, 0.0, 3.015))],
+        units="bohr",
+        exact=-8.070548,
+        source="explicitly correlated Gaussians, Cencek and Rychlewski 2000",
+    ),
+    "Be": Molecule.of(
+        [("Be", ORIGIN)], units="bohr", exact=-14.66736, source="Chakravorty et al., Phys. Rev. A 47 (1993) 3649"
+    ),
+    "Li2": Molecule.of(
+        _pair("Li", 5.051), units="bohr", exact=-14.9954, source="Filippi and Umrigar, J. Chem. Phys. 105 (1996) 213"
+    ),
+    "H10": Molecule.of(
+        _chain(10, 1.8), units="bohr", exact=-5.6655, source="Motta et al., Phys. Rev. X 7 (2017) 031059"
+    ),
+    "N2": Molecule.of(
+        _pair("N", 2.068), units="bohr", exact=-109.5423, source="Filippi and Umrigar, J. Chem. Phys. 105 (1996) 213"
+    ),
+}

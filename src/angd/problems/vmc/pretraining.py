@@ -1,0 +1,71 @@
+"""Orbitals first: fit a network's orbitals to Hartree–Fock's, on walkers of the Hartree–Fock density."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PyTree
+
+from angd.baselines.base import report
+from angd.jacobian import check_params
+from angd.problems.vmc.ferminet import FermiNet
+from angd.problems.vmc.hartree_fock import HartreeFock
+from angd.problems.vmc.problem import GroundState
+from angd.tree import all_finite, where
+
+
+class Pretraining(eqx.Module):
+    """An optimiser (Adam) for the mean squared difference of orbitals, with the usual `init` and `step`."""
+
+    network: FermiNet
+    target: HartreeFock
+    rate: float = 3e-3
+
+    def _rule(self) -> optax.GradientTransformation:
+        return optax.adam(self.rate)
+
+    def init(self, problem: Any, params: PyTree, samples: Any) -> PyTree:
+        check_params(params)
+        return self._rule().init(params)
+
+    def step(self, problem: Any, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Any]:
+        value, gradient = jax.value_and_grad(self.loss)(params, samples.x)
+        update, after = self._rule().update(gradient, state, params)
+        ok = all_finite(update) & jnp.isfinite(value)
+        moved: Any = optax.apply_updates(params, update)
+        params, state = where(ok, (moved, after), (params, state))
+        return params, samples, state, report(value, gradient, update, ok)
+
+    def loss(self, params: PyTree, xs: Float[Array, "N n 3"]) -> Float[Array, ""]:
+        """Mean over walkers, determinants and orbitals of (φ − φ_HF)², in units of the mean φ_HF²."""
+
+        def one(x: Float[Array, "n 3"]) -> tuple[Array, Array]:
+            wanted = self.target.orbitals(x)
+            return jnp.mean((self.network.orbitals(params, x) - wanted[None]) ** 2), jnp.mean(wanted**2)
+
+        missed, size = jax.vmap(one)(xs)
+        return jnp.mean(missed) / jnp.mean(size)
+
+
+class OfHartreeFock(eqx.Module):
+    """A chain that samples the Hartree–Fock density, whatever the network does."""
+
+    chain: Any
+    target: HartreeFock
+
+    @property
+    def problem(self) -> GroundState:
+        return GroundState(self.target, _nowhere)
+
+    def __call__(self, key: Array, problem: Any, params: PyTree) -> Any:
+        return self.chain(key, self.problem, params)
+
+    def move(self, key: Array, problem: Any, params: PyTree, samples: Any) -> Any:
+        return self.chain.move(key, self.problem, params, samples)
+
+
+def _nowhere(x: Array) -> Array:
+    """No potential: only the density is asked for."""
+    return jnp.zeros(())

@@ -1,0 +1,124 @@
+"""The ground state as a problem: ρ = |ψ|², and the variation of the energy is the local energy.
+
+L(ρ) = E[E_L],   δL/δρ = E_L = −½ (Δ log|ψ| + |∇ log|ψ||²) + V.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import folx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, PyTree
+
+from angd.samples import Samples
+
+Wave = Callable[[PyTree, Array], tuple[Array, Array]]
+CENTRES = ("median", "mean")
+
+
+class Clipping(eqx.Module):
+    """Local energies within centre ± `width` × mean absolute deviation; what is not finite counts as the centre."""
+
+    width: float | None = 5.0
+    centre: str = eqx.field(static=True, default="median")
+
+    def __check_init__(self):
+        if self.centre not in CENTRES or not (self.width is None or self.width > 0):
+            raise ValueError(f"Clipping: centre must be one of {CENTRES} and width positive or None.")
+
+    def __call__(self, energies: Float[Array, " n"]) -> Float[Array, " n"]:
+        good = jnp.isfinite(energies)
+        middle = (jnp.nanmedian if self.centre == "median" else jnp.nanmean)(jnp.where(good, energies, jnp.nan))
+        filled = jnp.where(good, energies, middle)
+        if self.width is None:
+            return filled
+        spread = self.width * jnp.sum(jnp.abs(filled - middle)) / jnp.maximum(jnp.sum(good), 1)
+        return jnp.clip(filled, middle - spread, middle + spread)
+
+
+class GroundState(eqx.Module):
+    """Find the ψ of least energy: `log_psi(params, x)` → (sign, log|ψ|) and a potential V(x), both at one x, (n, d).
+
+    Local energies are computed `chunk` walkers at a time (None: from the size of x); `sparsity` > 0 lets folx use
+    sparse Jacobians up to that many entries. `clipping` acts on the force that the optimiser sees, never on energies
+    that are reported.
+    """
+
+    log_psi: Wave
+    potential: Callable[[Array], Array]
+    clipping: Clipping = Clipping()
+    chunk: int | None = eqx.field(static=True, default=None)
+    sparsity: int = eqx.field(static=True, default=0)
+
+    def log_density(self, params: PyTree, x: Float[Array, "n d"]) -> Float[Array, ""]:
+        """log ρ up to a constant."""
+        return 2 * self.log_psi(params, x)[1]
+
+    def variation(self, params: PyTree, x: Float[Array, "n d"]) -> Float[Array, ""]:
+        """The local energy at one x."""
+        return kinetic_energy(lambda y: self.log_psi(params, y)[1], x, self.sparsity) + self.potential(x)
+
+    def local_energies(self, params: PyTree, xs: Float[Array, "N n d"]) -> Float[Array, " N"]:
+        """Local energies of all walkers, as they are."""
+        size = min(self.chunk or chunk_size(xs.shape[1:]), xs.shape[0])
+        return lax.map(lambda x: self.variation(params, x), xs, batch_size=size)
+
+    def variations(self, params: PyTree, xs: Float[Array, "N n d"]) -> Float[Array, " N"]:
+        """Local energies as the optimiser should see them: clipped, and none that is not finite."""
+        return self.clipping(self.local_energies(params, xs))
+
+    def variation_gradients(self, params: PyTree, xs: Float[Array, "N n d"]) -> Float[Array, "N n d"]:
+        """∇ E_L of all walkers; 0 where it is not finite."""
+        size = min(self.chunk or chunk_size(xs.shape[1:]), xs.shape[0])
+        found = lax.map(lambda x: jax.grad(self.variation, argnums=1)(params, x), xs, batch_size=size)
+        return jnp.where(jnp.isfinite(found), found, 0.0)
+
+    def loss_of(self, energies: Float[Array, " N"], samples: Samples) -> Float[Array, ""]:
+        """The energy, from local energies."""
+        return samples.mean(energies)
+
+    def check(self, params: PyTree, x: Float[Array, "n d"], spins: tuple[int, int] | None = None) -> None:
+        """Refuse a ψ that is not finite, or that keeps its sign when two equal spins (n↑ first) change places."""
+        sign, log = self.log_psi(params, x)
+        if not bool(jnp.isfinite(log)):
+            raise ValueError("log_psi is not finite at the first walker: check the wave function and its parameters.")
+        for first, count in ((0, spins[0]), (spins[0], spins[1])) if spins else ():
+            if count > 1:
+                swapped = x.at[jnp.array([first, first + 1])].set(x[jnp.array([first + 1, first])])
+                other, log_other = self.log_psi(params, swapped)
+                if bool(other == sign) or not bool(jnp.isclose(log, log_other, rtol=1e-3, atol=1e-3)):
+                    raise ValueError("log_psi is not antisymmetric: its sign must change when two equal spins change.")
+
+
+def kinetic_energy(log_psi: Callable[[Array], Array], x: Float[Array, "n d"], sparsity: int = 0) -> Float[Array, ""]:
+    """−½ (Δ log|ψ| + |∇ log|ψ||²) by one forward pass that carries value, gradient and Laplacian."""
+    with jax.numpy_rank_promotion("allow"):  # folx's own code broadcasts freely
+        found = folx.forward_laplacian(lambda y: log_psi(y.reshape(x.shape)), sparsity)(x.reshape(-1))
+    gradient = found.jacobian.dense_array.reshape(-1)
+    return -0.5 * (found.laplacian + jnp.sum(gradient**2))
+
+
+def kinetic_energy_by_loop(log_psi: Callable[[Array], Array], x: Float[Array, "n d"]) -> Float[Array, ""]:
+    """The same, one coordinate after the other: slow, and independent of the forward Laplacian."""
+    gradient = jax.grad(lambda y: log_psi(y.reshape(x.shape)))
+    flat, eye = x.reshape(-1), jnp.eye(x.size, dtype=x.dtype)
+    g, push = jax.linearize(gradient, flat)
+    second = lax.fori_loop(0, x.size, lambda i, total: total + push(eye[i])[i], jnp.zeros((), x.dtype))
+    return -0.5 * (second + jnp.sum(g**2))
+
+
+def chunk_size(shape: tuple[int, ...]) -> int:
+    """Walkers at a time, so that the derivatives of one layer stay in the cache: fewer for more electrons."""
+    n, d = shape
+    return max(1, int(1600 / (n * n * d)))
+
+
+def energy(problem: Any, params: PyTree, samples: Samples) -> tuple[Array, Array, Array]:
+    """Mean and variance of the finite local energies, and how many are not finite."""
+    energies = problem.local_energies(params, samples.x)
+    good = jnp.isfinite(energies)
+    kept = jnp.where(good, energies, jnp.nan)
+    return jnp.nanmean(kept), jnp.nanvar(kept), jnp.sum(~good)

@@ -1,0 +1,175 @@
+"""Markov chains for |ψ|²: walkers that go on from step to step, through blackjax.
+
+A sampler is called once to place walkers and let them settle; afterwards `move` takes them along. The width of the
+proposals follows the acceptance.
+"""
+
+import abc
+from typing import Any
+
+import blackjax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int, PyTree
+
+from angd.problems.vmc.molecules import Molecule
+from angd.samples import Samples
+
+
+class Walkers(Samples):
+    """Samples with what their chain remembers: the proposals' `width`, the last `acceptance`, walkers `respawned`."""
+
+    width: Float[Array, ""]
+    acceptance: Float[Array, ""]
+    respawned: Int[Array, ""]
+
+    def __init__(self, x: Any, width: Any, acceptance: Any = 0.0, respawned: Any = 0, omega: Any = None):
+        super().__init__(x, omega)
+        self.width, self.acceptance = jnp.asarray(width, float), jnp.asarray(acceptance, float)
+        self.respawned = jnp.asarray(respawned, int)
+
+
+class AbstractChain(eqx.Module):
+    """A Markov chain of `moves` transitions between two steps of the optimiser, and `burn_in` before the first."""
+
+    start: eqx.AbstractVar[Any]
+    walkers: eqx.AbstractVar[int]
+    moves: eqx.AbstractVar[int]
+    burn_in: eqx.AbstractVar[int]
+    width: eqx.AbstractVar[float]
+    target: eqx.AbstractVar[float]
+
+    @abc.abstractmethod
+    def transition(self, log_density: Any, width: Array) -> tuple[Any, Any]:
+        """blackjax's `init` and `step` for proposals of a width."""
+
+    def __call__(self, key: Array, problem: Any, params: PyTree) -> Walkers:
+        """Fresh walkers, settled."""
+        place, settle = jax.random.split(key)
+        walkers = Walkers(self.start(place, self.walkers), self.width)
+        return self._run(settle, problem, params, walkers, self.burn_in)
+
+    def move(self, key: Array, problem: Any, params: PyTree, samples: Walkers) -> Walkers:
+        """The same walkers, some moves later; those where ρ is not finite are replaced by copies of others."""
+        return self._run(key, problem, params, respawn(key, problem, params, samples), self.moves)
+
+    def _run(self, key: Array, problem: Any, params: PyTree, samples: Walkers, count: int) -> Walkers:
+        def log_density(x: Array) -> Array:
+            value = problem.log_density(params, x)
+            return jnp.where(jnp.isnan(value), -jnp.inf, value)
+
+        init = jax.vmap(lambda x: self.transition(log_density, samples.width)[0](x))
+
+        def once(carry: tuple[Any, Array], key: Array) -> tuple[tuple[Any, Array], Array]:
+            states, width = carry
+            step = self.transition(log_density, width)[1]
+            states, info = jax.vmap(step)(jax.random.split(key, samples.omega.shape[0]), states)
+            accepted = jnp.mean(info.acceptance_rate)
+            factor = jnp.where(accepted > self.target + 0.05, 1.05, jnp.where(accepted < self.target - 0.05, 0.95, 1.0))
+            return (states, (width * factor).astype(width.dtype)), accepted
+
+        if count < 1:
+            return samples
+        (states, width), rates = lax.scan(once, (init(samples.x), samples.width), jax.random.split(key, count))
+        return Walkers(states.position, width, jnp.mean(rates), samples.respawned, samples.omega)
+
+
+class Metropolis(AbstractChain):
+    """Random-walk Metropolis: Gaussian proposals for all electrons at once, or for `one` at a time."""
+
+    start: Any
+    walkers: int = eqx.field(static=True, default=512)
+    moves: int = eqx.field(static=True, default=10)
+    burn_in: int = eqx.field(static=True, default=200)
+    width: float = 0.2
+    target: float = 0.5
+    one: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self):
+        check_chain(self)
+
+    def transition(self, log_density: Any, width: Array) -> tuple[Any, Any]:
+        def proposal(key: Array, x: Array) -> Array:
+            noise = width.astype(x.dtype) * jax.random.normal(key, x.shape, x.dtype)
+            if not self.one:
+                return noise
+            chosen = jax.random.randint(jax.random.fold_in(key, 1), (), 0, x.shape[0])
+            return jnp.where((jnp.arange(x.shape[0]) == chosen)[:, None], noise, 0.0)
+
+        algorithm = blackjax.additive_step_random_walk(log_density, proposal)
+        return algorithm.init, algorithm.step
+
+
+class Langevin(AbstractChain):
+    """Metropolis-adjusted Langevin (MALA): proposals drift along ∇ log ρ."""
+
+    start: Any
+    walkers: int = eqx.field(static=True, default=512)
+    moves: int = eqx.field(static=True, default=10)
+    burn_in: int = eqx.field(static=True, default=200)
+    width: float = 0.1
+    target: float = 0.65
+
+    def __check_init__(self):
+        check_chain(self)
+
+    def transition(self, log_density: Any, width: Array) -> tuple[Any, Any]:
+        # blackjax's step is a time: x + ε ∇ log ρ + √(2ε) noise, which has the width √(2ε).
+        algorithm = blackjax.mala(log_density, width**2 / 2)
+        return algorithm.init, algorithm.step
+
+
+def check_chain(chain: AbstractChain) -> None:
+    """Refuse what cannot be a chain."""
+    if chain.walkers < 1:
+        raise ValueError(f"{type(chain).__name__}: at least one walker is needed, got {chain.walkers}.")
+    if chain.moves < 1 or chain.burn_in < 0 or not chain.width > 0 or not 0 < chain.target < 1:
+        raise ValueError(f"{type(chain).__name__}: it takes moves ≥ 1, burn_in ≥ 0, width > 0 and 0 < target < 1.")
+
+
+def respawn(key: Array, problem: Any, params: PyTree, samples: Walkers) -> Walkers:
+    """Walkers where log ρ is not a number become copies of ones where it is."""
+    logs = jax.vmap(problem.log_density, (None, 0))(params, samples.x)
+    bad = ~jnp.isfinite(logs)
+    chosen = jax.random.categorical(key, jnp.where(bad, -jnp.inf, 0.0), shape=bad.shape)
+    chosen = jnp.where(bad & ~jnp.all(bad), chosen, jnp.arange(bad.shape[0]))
+    count = samples.respawned + jnp.sum(bad)
+    return Walkers(samples.x[chosen], samples.width, samples.acceptance, count, samples.omega)
+
+
+class AroundNuclei(eqx.Module):
+    """Electrons placed near nuclei, as many as the nucleus is charged, with Gaussian spread."""
+
+    molecule: Molecule = eqx.field(static=True)
+    spread: float = 0.8
+
+    def __call__(self, key: Array, walkers: int) -> Float[Array, "N n 3"]:
+        homes = jnp.asarray([self.molecule.places[a] for a in homes_of(self.molecule)])
+        return homes[None] + self.spread * jax.random.normal(key, (walkers, *homes.shape))
+
+
+class Gaussian(eqx.Module):
+    """n particles in d dimensions, placed independently around the origin."""
+
+    particles: int = eqx.field(static=True)
+    dimension: int = eqx.field(static=True)
+    spread: float = 1.0
+
+    def __call__(self, key: Array, walkers: int) -> Float[Array, "N n d"]:
+        return self.spread * jax.random.normal(key, (walkers, self.particles, self.dimension))
+
+
+def homes_of(molecule: Molecule) -> list[int]:
+    """The nucleus of each electron, spin up first: half of every charge goes up, neighbours take turns."""
+    free = [charge / 2 for charge in molecule.charges]
+    up = [_take(free) for _ in range(molecule.spins[0])]
+    free = [float(charge - up.count(atom)) for atom, charge in enumerate(molecule.charges)]
+    return up + [_take(free) for _ in range(molecule.spins[1])]
+
+
+def _take(free: list[float]) -> int:
+    best = max(range(len(free)), key=lambda atom: (free[atom], -(atom % 2)))
+    free[best] -= 1
+    return best

@@ -1,0 +1,308 @@
+"""Ground states: exact cases, independent derivatives, chains with known laws, and a sentence for every mistake."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+import angd
+from angd.baselines.base import slope
+from angd.problems.vmc import (
+    MOLECULES,
+    AroundNuclei,
+    Clipping,
+    Coulomb,
+    FermiNet,
+    Gaussian,
+    GroundState,
+    HartreeFock,
+    Langevin,
+    Metropolis,
+    Molecule,
+    OfHartreeFock,
+    Pretraining,
+    Trap,
+    Walkers,
+    evaluate,
+)
+from angd.problems.vmc.evaluation import autocorrelation_time, rhat, summarise
+from angd.problems.vmc.ferminet import slater
+from angd.problems.vmc.problem import kinetic_energy, kinetic_energy_by_loop
+from angd.problems.vmc.sampling import homes_of, respawn
+
+TINY: dict[str, Any] = {"hidden": ((6, 3), (6, 3)), "determinants": 2}
+PAIR = Molecule.of([("Li", (0.0, 0.0, 0.0)), ("H", (0.0, 0.0, 3.0))], units="bohr")
+
+
+def exponential(params, x):
+    """ψ = exp(−ζ r): exact for hydrogen at ζ = 1."""
+    return jnp.ones(()), -params * jnp.linalg.norm(x)
+
+
+def bell(params, x):
+    """ψ = exp(−a x²/2): exact in a trap at a = ω."""
+    return jnp.ones(()), -params * jnp.sum(x**2) / 2
+
+
+@pytest.mark.parametrize(
+    ("wave", "potential", "shape", "energy"),
+    [(exponential, Coulomb(MOLECULES["H"]), (1, 3), -0.5), (bell, Trap(), (3, 2), 3.0), (bell, Trap(), (1, 1), 0.5)],
+)
+def test_local_energies_of_exact_states_are_constant(wave, potential, shape, energy):
+    problem = GroundState(wave, potential)
+    xs = jax.random.normal(jax.random.key(0), (50, *shape))
+    assert np.allclose(problem.local_energies(jnp.ones(()), xs), energy, atol=1e-10)
+
+
+@pytest.mark.parametrize("optimiser", ["angd", "spring"])
+def test_hydrogen_is_found_to_its_exact_energy_with_no_variance(optimiser):
+    """From ζ = 0.7; ⟨E⟩ = ζ²/2 − ζ."""
+    problem = GroundState(exponential, Coulomb(MOLECULES["H"]), Clipping(None))
+    chain = Metropolis(AroundNuclei(MOLECULES["H"]), walkers=200, burn_in=100, moves=5)
+    flow = angd.ARGFlow.momentum(0.5, 0.3)
+    opt = (
+        angd.ANGD(flow, angd.FisherRao(), angd.Kernel(1e-6))
+        if optimiser == "angd"
+        else angd.presets.spring(0.5, 1e-6, C=None)
+    )
+    params = jnp.asarray(0.7)
+    walkers = eqx.filter_jit(chain)(jax.random.key(0), problem, params)
+    state, step, move = opt.init(problem, params, walkers), eqx.filter_jit(opt.step), eqx.filter_jit(chain.move)
+    for k in range(60):
+        params, walkers, state, _ = step(problem, params, walkers, state)
+        walkers = move(jax.random.key(k), problem, params, walkers)
+    found = evaluate(problem, params, chain, jax.random.key(1), 20)
+    assert abs(found.energy + 0.5) < 1e-5
+    assert found.variance < 1e-6
+
+
+def test_the_sampled_gradient_is_that_of_the_quadrature_energy():
+    """A particle in x²/2 + x⁴ with ψ = exp(−a x²/2 − b x⁴): E(θ) on a grid, differentiated numerically."""
+    grid = jnp.linspace(-5.0, 5.0, 2001)
+
+    def wave(params, x):
+        return jnp.ones(()), -params[0] * jnp.sum(x**2) / 2 - params[1] * jnp.sum(x**4)
+
+    problem = GroundState(wave, lambda x: jnp.sum(x**2) / 2 + jnp.sum(x**4), Clipping(None), chunk=100)
+    xs = grid[:, None, None]
+
+    def density(params):
+        rho = jnp.exp(jax.vmap(problem.log_density, (None, 0))(params, xs))
+        return rho / rho.sum()
+
+    def energy(params):
+        return jnp.sum(density(params) * problem.local_energies(params, xs))
+
+    params, h = jnp.array([0.8, 0.1]), 1e-5
+    numeric = [(energy(params + h * e) - energy(params - h * e)) / (2 * h) for e in jnp.eye(2)]
+    samples = angd.Samples(xs, density(params))
+    opt = angd.ANGD(angd.ARGFlow.gradient(1.0), angd.FisherRao(None, correction=False), angd.Kernel(1e6))
+    _, _, _, info = opt.step(problem, params, samples, opt.init(problem, params, samples))
+    moved, *_ = opt.step(problem, params, samples, opt.init(problem, params, samples))
+    assert np.allclose((params - moved) * 1e6, numeric, rtol=1e-4)
+    assert info.loss is not None
+    assert np.isclose(info.loss, energy(params))
+    _, gradient = slope(problem, params, samples)
+    assert np.allclose(gradient, numeric, rtol=1e-6)
+
+
+def test_fisher_rao_without_momentum_is_minsr_and_with_projection_spring():
+    """θ ← θ − η X (XᵀX + λ)⁻¹ ε, X the centred scores of log|ψ|/√n: written out in numpy."""
+    problem = GroundState(FermiNet(PAIR, **TINY), Coulomb(PAIR), Clipping(None))
+    params = FermiNet(PAIR, **TINY).init(jax.random.key(0))
+    samples = angd.Samples(AroundNuclei(PAIR)(jax.random.key(1), 20))
+    rate, damping, mu = 0.02, 1e-3, 0.9
+    flat, unravel = ravel_pytree(params)
+    mine = {"minsr": angd.presets.minsr(rate, damping), "spring": angd.presets.spring(rate, damping, mu, C=None)}
+    for name, opt in mine.items():
+        theta, previous, found = flat, np.zeros(flat.size), params
+        state = opt.init(problem, params, samples)
+        for _ in range(2):
+            scores = jax.vmap(lambda x, t=theta: jax.grad(lambda t: problem.log_psi(unravel(t), x)[1])(t))(samples.x)
+            X = (np.asarray(scores) - np.asarray(scores).mean(0)) / np.sqrt(20)
+            e = np.asarray(problem.local_energies(unravel(theta), samples.x))
+            epsilon = -(e - e.mean()) / np.sqrt(20)
+            pull = mu * previous if name == "spring" else 0 * previous
+            T = X @ X.T + damping * np.eye(20)
+            previous = X.T @ np.linalg.solve(T, epsilon - X @ pull) + pull
+            theta = theta + rate * previous
+            found, samples, state, _ = opt.step(problem, found, samples, state)
+        assert np.allclose(ravel_pytree(found)[0], theta, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["He", "LiH"])
+def test_the_forward_laplacian_is_the_loop_s(name):
+    network = FermiNet(MOLECULES[name], **TINY, last=5)
+    params = network.init(jax.random.key(0))
+    for x in AroundNuclei(MOLECULES[name])(jax.random.key(1), 3):
+        found = kinetic_energy(lambda y: network(params, y)[1], x)
+        assert np.isclose(found, kinetic_energy_by_loop(lambda y: network(params, y)[1], x), rtol=1e-6)
+
+
+def test_ferminet_is_antisymmetric_and_has_its_sizes():
+    network = FermiNet(MOLECULES["Be"], **TINY)
+    params = network.init(jax.random.key(0))
+    x = AroundNuclei(MOLECULES["Be"])(jax.random.key(1), 1)[0]
+    sign, log = network(params, x)
+    for order, factor in (([1, 0, 2, 3], -1), ([0, 1, 3, 2], -1), ([1, 0, 3, 2], 1)):
+        other, same = network(params, x[jnp.array(order)])
+        assert other == factor * sign
+        assert np.isclose(log, same)
+    assert network.orbitals(params, x).shape == (2, 4, 4)
+    published = FermiNet.published(MOLECULES["Be"])
+    shapes = jax.eval_shape(published.init, jax.random.key(0))
+    assert published.determinants == 16
+    assert [layer["one"][0].shape[1] for layer in shapes["layers"]] == [256] * 4
+
+
+@pytest.mark.parametrize(("i", "j", "slope"), [(0, 1, 0.25), (0, 2, 0.5)])
+def test_the_jastrow_factor_has_the_cusps(i, j, slope):
+    """∂ log|ψ|/∂r → ¼ for equal and ½ for opposite spins as electrons meet."""
+    network = FermiNet(MOLECULES["Be"], **TINY)
+    params = network.init(jax.random.key(0))
+    x = AroundNuclei(MOLECULES["Be"])(jax.random.key(1), 1)[0]
+
+    def at(r):
+        return network.jastrow(params, x.at[j].set(x[i] + jnp.array([r, 0.0, 0.0])))
+
+    other = jax.jit(jax.grad(at))
+    assert np.isclose(0.5 * (other(1e-7) - other(-1e-7)), slope, atol=1e-5)
+
+
+def test_envelopes_begin_as_shells_of_the_nuclei():
+    zeta, share = slater(MOLECULES["N2"])
+    core = np.asarray(zeta).max(axis=1) > 5
+    assert core.sum() == 4
+    assert np.allclose(np.asarray(share)[core].sum(1), 1.0)
+    assert np.allclose(np.asarray(share)[~core].sum(1), 2.0)
+
+
+@pytest.mark.parametrize("name", ["H", "Be", "LiH"])
+def test_hartree_fock_orbitals_are_pyscf_s(name):
+    pyscf = pytest.importorskip("pyscf")
+    molecule = MOLECULES[name]
+    mean_field = HartreeFock.of(molecule)
+    atoms = list(zip(molecule.symbols, molecule.places, strict=True))
+    mol = pyscf.gto.M(atom=atoms, unit="bohr", basis="ccpvdz", spin=molecule.spins[0] - molecule.spins[1], verbose=0)
+    points = np.random.default_rng(0).normal(size=(5, 3))
+    found = np.stack([mean_field.functions(jnp.asarray(point)) for point in points])
+    assert np.allclose(found, mol.eval_gto("GTOval_sph", points), atol=1e-12)
+
+
+def test_pretraining_brings_orbitals_to_hartree_fock():
+    molecule = MOLECULES["He"]
+    network, mean_field = FermiNet(molecule, **TINY), HartreeFock.of(molecule)
+    chain = OfHartreeFock(Metropolis(AroundNuclei(molecule), walkers=50, burn_in=50, moves=3), mean_field)
+    before, params = Pretraining(network, mean_field, rate=1e-2), network.init(jax.random.key(0))
+    walkers = eqx.filter_jit(chain)(jax.random.key(1), None, params)
+    state, step, move = before.init(None, params, walkers), eqx.filter_jit(before.step), eqx.filter_jit(chain.move)
+    losses = []
+    for k in range(80):
+        params, walkers, state, info = step(None, params, walkers, state)
+        walkers = move(jax.random.key(k), None, params, walkers)
+        losses.append(float(info.loss))
+    assert losses[-1] < 0.05 * losses[0]
+
+
+@pytest.mark.parametrize("chain", [Metropolis, Langevin])
+def test_chains_sample_the_density_and_find_their_width(chain):
+    """ψ = exp(−x²/2): every coordinate of |ψ|² has variance ½."""
+    problem = GroundState(bell, Trap())
+    made = chain(Gaussian(2, 1, spread=3.0), walkers=1000, burn_in=200, moves=20)
+    walkers = eqx.filter_jit(made)(jax.random.key(0), problem, jnp.ones(()))
+    walkers = eqx.filter_jit(made.move)(jax.random.key(1), problem, jnp.ones(()), walkers)
+    assert abs(walkers.acceptance - made.target) < 0.1
+    assert np.isclose(np.var(walkers.x), 0.5, rtol=0.1)
+    assert abs(float(np.mean(walkers.x))) < 0.06
+
+
+def test_one_electron_moves_sample_the_same():
+    problem = GroundState(bell, Trap())
+    made = Metropolis(Gaussian(3, 1, spread=3.0), walkers=600, burn_in=400, moves=1, one=True)
+    walkers = eqx.filter_jit(made)(jax.random.key(0), problem, jnp.ones(()))
+    assert np.isclose(np.var(walkers.x), 0.5, rtol=0.1)
+    moved = made.move(jax.random.key(1), problem, jnp.ones(()), walkers)
+    assert set(np.unique((moved.x != walkers.x).sum(axis=(1, 2)))) <= {0, 1}
+
+
+def test_bad_walkers_are_respawned_and_counted():
+    def wave(params, x):
+        return jnp.ones(()), jnp.where(jnp.sum(x) > 100, jnp.nan, -jnp.sum(x**2))
+
+    walkers = Walkers(jnp.array([1.0, 2.0, 500.0])[:, None, None], 0.1)
+    found = respawn(jax.random.key(0), GroundState(wave, Trap()), None, walkers)
+    assert float(found.x.max()) <= 2.0
+    assert found.respawned == 1
+
+
+def test_local_energies_that_are_not_finite_do_not_reach_the_force():
+    energies = jnp.array([1.0, jnp.nan, 3.0, 2.0, jnp.inf, 100.0])
+    found = Clipping(1.0)(energies)
+    assert np.isfinite(found).all()
+    assert found[1] == found[4] == np.median([1.0, 2.0, 3.0, 100.0])
+    assert found[5] < 100.0
+    assert np.allclose(Clipping(None, "mean")(energies[jnp.array([0, 2, 3])]), [1.0, 3.0, 2.0])
+
+
+def test_autocorrelation_and_mixing_are_measured():
+    """An AR(1) chain with coefficient 0.8 has τ = 9; independent numbers have τ = 1; chains apart have a large R̂."""
+    rng = np.random.default_rng(0)
+    noise, series = rng.normal(size=(2000, 50)), np.zeros((2000, 50))
+    for t in range(1, 2000):
+        series[t] = 0.8 * series[t - 1] + noise[t]
+    assert abs(autocorrelation_time(series) - 9) < 1.0
+    assert autocorrelation_time(noise) < 1.1
+    assert rhat(noise) < 1.01
+    assert rhat(noise + np.arange(50)) > 3
+    found = summarise(series, 0.5)
+    assert np.isclose(found.error, np.sqrt(series.var() / series.size * found.time))
+
+
+def test_electrons_begin_at_the_nuclei_and_molecules_are_read():
+    assert sorted(homes_of(MOLECULES["N2"])) == [0] * 7 + [1] * 7
+    assert homes_of(MOLECULES["H10"])[:5] == [0, 2, 4, 6, 8]
+    text = "2\nlithium hydride\nLi 0 0 0\nH 0 0 1.5949\n"
+    read = Molecule.from_xyz(text)
+    assert read.spins == (2, 2)
+    assert np.isclose(read.places[1][2], 3.0139, atol=1e-3)
+    assert Molecule.of([("Li", (0.0, 0.0, 0.0))], units="bohr", charge=1).spins == (1, 1)
+
+
+NITROGEN = [("N", (0.0, 0.0, 0.0))]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Molecule.of(NITROGEN, units="bohr", spin=2), "cannot have"),
+        (lambda: Molecule.of(NITROGEN, units="bohr", spin=9), "cannot have"),
+        (lambda: Molecule.of(NITROGEN, units="bohr", charge=7), "leaves 0 electrons"),
+        (lambda: Molecule.of(NITROGEN * 2, units="bohr"), "same place"),
+        (lambda: Molecule.of([("Xx", (0.0, 0.0, 0.0))], units="bohr"), "no element called 'Xx'"),
+        (lambda: Molecule.of(NITROGEN, units="miles"), "units must be"),
+        (lambda: Molecule.of([], units="bohr"), "at least one atom"),
+        (lambda: Molecule.from_xyz("nonsense"), "An XYZ file has"),
+        (lambda: Molecule.from_xyz("3\n\nH 0 0 0\n"), "promises 3 atoms and has 1"),
+        (lambda: Metropolis(AroundNuclei(PAIR), walkers=0), "at least one walker"),
+        (lambda: Langevin(AroundNuclei(PAIR), moves=0), "moves ≥ 1"),
+        (lambda: Clipping(-1.0), "width positive"),
+        (lambda: FermiNet(PAIR, determinants=0), "must be positive"),
+    ],
+)
+def test_mistakes_are_answered_in_a_sentence(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_waves_that_cannot_be_are_refused():
+    x = jax.random.normal(jax.random.key(0), (2, 3))
+    broken = GroundState(lambda params, x: (jnp.ones(()), jnp.nan * x.sum()), Trap())
+    with pytest.raises(ValueError, match="not finite"):
+        broken.check(None, x)
+    with pytest.raises(ValueError, match="not antisymmetric"):
+        GroundState(bell, Trap()).check(jnp.ones(()), x, (2, 0))
+    GroundState(bell, Trap()).check(jnp.ones(()), x, (1, 1))
