@@ -1,11 +1,15 @@
 """Draw the figures that the docs show, by the program itself: `make figures`."""
 
+import json
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from angd.cli import main
+from angd.experiments.figures import LIGHT
 
 FOLDER = Path(__file__).parent / "figures"
 ENTROPY = ["--manifold", "fisher-rao", "--functional", "relative-entropy", "--t0", "0.5", "--t1", "40"]
@@ -26,6 +30,31 @@ def heat() -> int:
     return code
 
 
+RESULTS = Path(__file__).parent.parent / "results" / "comparison.json"
+
+
+def comparison() -> int:
+    """Test loss against steps and CPU seconds, from the committed result file: one row for each problem and metric."""
+    values = json.loads(RESULTS.read_text(encoding="utf-8"))["values"]
+    panels = [(name, metric, found) for name, metrics in values.items() for metric, found in metrics.items()]
+    figure = Figure(figsize=(9.2, 3.0 * len(panels)), layout="constrained")
+    axes = figure.subplots(len(panels), 2, squeeze=False)
+    for row, (name, metric, found) in zip(axes, panels, strict=True):
+        for axis, against in zip(row, ("steps", "cpu_seconds"), strict=True):
+            for colour, method in zip(LIGHT.colours, (m for m in found if m != "iterations"), strict=False):
+                for k, run in enumerate(found[method]["runs"]):
+                    label = method if k == 0 else None
+                    axis.plot(run[against], run["test_loss"], color=colour, linewidth=1.2, label=label)
+            axis.set(yscale="log", xlabel=against.replace("cpu_seconds", "CPU seconds"))
+            axis.set_xlim(0, 300 if against == "steps" else None)
+            axis.grid(color=LIGHT.grid, linewidth=0.6)
+            axis.spines[["top", "right"]].set_visible(False)
+        row[0].set_ylabel(f"{name.replace('_', '-')}, {metric}: test loss")
+        row[0].legend(frameon=False, fontsize=8)
+    figure.savefig(FOLDER / "comparison.png", dpi=120)
+    return 0
+
+
 if __name__ == "__main__":
     drawn = [main(["flow", *options, "--out", str(FOLDER / f"{name}.png")]) for name, options in FIGURES.items()]
-    sys.exit(max([*drawn, heat()]))
+    sys.exit(max([*drawn, heat(), comparison()]))

@@ -33,6 +33,9 @@ def run_list(options: ListOptions) -> int:
     parts = {
         "experiments (angd run EXPERIMENT)": {name: entry.about for name, entry in EXPERIMENTS.items()},
         "optimisers (--optimizer NAME)": {name: entry.about for name, entry in OPTIMISERS.items()},
+        "molecules (experiments vmc-…)": {
+            entry.molecule: name for name, entry in EXPERIMENTS.items() if entry.molecule is not None
+        },
         "metrics (--metric NAME)": METRICS,
         "solvers (--solver NAME)": SOLVERS,
         "flows (angd flow --manifold NAME --functional NAME)": {

@@ -18,7 +18,7 @@ from angd.experiments.files import write_atomically
 from angd.experiments.folder import Row, RunFolder
 
 Curves = Mapping[str, Sequence[Sequence[Row]]]
-TITLES = {"loss": "training loss", "test_loss": "test loss", "error": "relative L² error"}
+TITLES = {"loss": "training loss", "test_loss": "test loss", "error": "error"}
 AXES = {"step": "step", "seconds": "seconds", "cpu_seconds": "CPU seconds"}
 
 

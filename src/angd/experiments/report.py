@@ -21,6 +21,8 @@ from angd.experiments.config import Config
 from angd.experiments.files import write_atomically
 from angd.experiments.folder import Row, RunFolder, find_runs
 
+FIELDS = "Errors are relative L² errors against the exact solution, the largest over the fields."
+ENERGIES = "Errors are Hartree above the reference: in the table on fresh walkers, in the figure those of training."
 QUANTITIES, AGAINST = ("error", "loss", "test_loss"), ("step", "cpu_seconds")
 NUMBERS = ("step", "seconds", "cpu_seconds", "loss", "test_loss", "error", "damping", "norm", "accepted")
 
@@ -31,6 +33,7 @@ class Chapter:
 
     name: str
     about: str
+    error: str
     rows: list[dict[str, Any]]
     light: str
     dark: str
@@ -68,7 +71,9 @@ def _chapter(name: str, folders: list[RunFolder], out: Path) -> Chapter:
     write_atomically(out / f"{name}.csv", lambda temporary: temporary.write_text(text, encoding="utf-8"))
     rows = sorted(table(folders), key=lambda row: row["error"])
     link = "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
-    return Chapter(name, EXPERIMENTS[name].about, rows, figures.as_svg(light), figures.as_svg(dark), link)
+    entry = EXPERIMENTS[name]
+    error = ENERGIES if entry.molecule else FIELDS
+    return Chapter(name, entry.about, error, rows, figures.as_svg(light), figures.as_svg(dark), link)
 
 
 def as_csv(folders: Sequence[RunFolder]) -> str:

@@ -13,19 +13,24 @@ from angd.experiments.folder import RunFolder
 from angd.experiments.options import unknown
 from angd.experiments.run_command import RUNS
 
-METHODS = ("sgd", "adam", "ngd-l2", "angd-l2", "ngd-h1", "angd-h1", "ngd-h2", "angd-h2", "energy")
-FIGURES = ("burgers-sin", "burgers-cos", "euler")
+FIELDS = ("sgd", "adam", "ngd-l2", "angd-l2", "ngd-h1", "angd-h1", "ngd-h2", "angd-h2", "energy")
+DENSITIES = ("spring", "angd-fr", "ngd-w2", "angd-w2")
+# figure: methods, and what is drawn
+FIGURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    **dict.fromkeys(("burgers-sin", "burgers-cos", "euler"), (FIELDS, ("loss", "test_loss"))),
+    **dict.fromkeys(("vmc-be", "vmc-li2", "vmc-h10", "vmc-n2"), (DENSITIES, ("error",))),
+}
 
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """Draw a figure of the paper: training and test loss against steps and against seconds, for all methods.
+    """Draw a figure of the paper: losses, or energy errors, against steps and against seconds, for all methods.
 
     Settings are ours, tuned on the small networks; the metric of the energy is not in the paper.
     """
 
     figure: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FIGURE")]
-    """burgers-sin, burgers-cos or euler."""
+    """burgers-sin, burgers-cos, euler, vmc-be, vmc-li2, vmc-h10 or vmc-n2."""
     budget: float = 900.0
     """CPU seconds for all methods together, for each seed."""
     seeds: Annotated[str, tyro.conf.arg(metavar="0,1,2")] = "0"
@@ -50,9 +55,10 @@ class ReproduceOptions:
         """Every run by the name of its folder."""
         if self.figure not in FIGURES:
             raise ValueError(unknown("figure", self.figure, FIGURES))
-        rest: dict[str, Any] = {"network": self.network, "max_cpu_seconds": self.budget / len(METHODS)}
+        methods, _ = FIGURES[self.figure]
+        rest: dict[str, Any] = {"network": self.network, "max_cpu_seconds": self.budget / len(methods)}
         seeds = [whole(text, "--seeds") for text in words(self.seeds, "--seeds")]
-        return {f"{name}-{seed}": Config.of(self.figure, name, seed=seed, **rest) for seed in seeds for name in METHODS}
+        return {f"{name}-{seed}": Config.of(self.figure, name, seed=seed, **rest) for seed in seeds for name in methods}
 
 
 def run_reproduce(options: ReproduceOptions) -> int:
@@ -68,10 +74,11 @@ def run_reproduce(options: ReproduceOptions) -> int:
     curves = {}
     for run in runs:
         curves.setdefault(figures.label(run), []).append(run.rows())
-    figure = figures.draw(curves, ("loss", "test_loss"), ("step", "seconds"))
+    methods, quantities = FIGURES[options.figure]
+    figure = figures.draw(curves, quantities, ("step", "seconds"))
     for ending in (".png", ".pdf"):
         figures.save(figure, folder / f"{options.figure}{ending}")
     page = write_report([run.path for run in runs], folder / "report")
-    print_table(f"{options.figure}, {options.budget / len(METHODS):.0f} CPU seconds each", table(runs))
+    print_table(f"{options.figure}, {options.budget / len(methods):.0f} CPU seconds each", table(runs))
     print(f"figure: {folder / options.figure}.png\nreport: {page}")
     return 0
