@@ -157,15 +157,16 @@ def test_points_that_are_not_numbers_stop_the_run_with_code_3(tmp_path, monkeypa
     assert rows[-1].test_loss == rows[3].test_loss
 
 
-def test_an_exception_in_the_data_source_is_told_and_the_last_state_kept(tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", [RuntimeError, ValueError])
+def test_an_exception_in_the_data_source_is_told_and_the_last_state_kept(tmp_path, monkeypatch, kind):
     def fail(samples):
-        raise RuntimeError("the file server is gone")
+        raise kind("the file server is gone")
 
     poisoned(monkeypatch, 4, fail)
     run = Session(tmp_path / "run", config(30))
     rows = list(run.rows())
     assert run.code == 1
-    assert "step 5 failed: RuntimeError: the file server is gone" in run.result
+    assert f"step 5 failed: {kind.__name__}: the file server is gone" in run.result
     assert rows[-1].step == 4
     assert checkpoint_of(tmp_path / "run").name == "4"
     monkeypatch.undo()
@@ -185,6 +186,16 @@ def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch, capsys):
     assert main(["run", "heat", "--optimizer", "adam", "--max-steps", "9", "--out", str(path)]) == 1
     assert "No space left on device" in capsys.readouterr().err
     assert [row.step for row in RunFolder(path).rows()] == [1, 2, 3]
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path, monkeypatch, capsys):
+    def full(self, stand, error):
+        raise RuntimeError("RESOURCE_EXHAUSTED")
+
+    monkeypatch.setattr("angd.experiments.checkpoint.Checkpoints.save", full)
+    assert main(["run", "heat", "--optimizer", "adam", "--max-steps", "3", "--out", str(tmp_path / "run")]) == 1
+    assert "The checkpoint of step 3 could not be written (RuntimeError)" in capsys.readouterr().err
+    assert len(RunFolder(tmp_path / "run").rows()) == 3
 
 
 COMMAND = [sys.executable, "-m", "angd.cli", "run"]

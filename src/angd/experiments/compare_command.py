@@ -170,20 +170,25 @@ def verdict(rows: list[dict[str, Any]]) -> str:
     return ", ".join([f"{best['optimizer']}: error {best['error']:.2e}", *behind]) + "."
 
 
+def conclude(folder: Path, configs: dict[str, Config], title: str) -> tuple[list[dict[str, Any]], Path]:
+    """Write the report, print the table and the verdict; returns the table and the page."""
+    from angd.experiments.report import write_report
+
+    runs = [RunFolder(folder / name) for name in configs]
+    rows, page = table(runs), write_report([run.path for run in runs], folder / "report")
+    print_table(title, rows)
+    print(verdict(rows))
+    print(f"report: {page}")
+    return rows, page
+
+
 def run_compare(options: CompareOptions) -> int:
     """Do it."""
     folder, configs = options.folder, options.configs()
     code = run_all(folder, configs)
     if code:
         return code
-    from angd.experiments.report import write_report
-
-    runs = [RunFolder(folder / name) for name in configs]
-    rows = table(runs)
-    page = write_report([run.path for run in runs], folder / "report")
-    print_table(f"{options.experiment}, {options.budget} each", rows)
-    print(verdict(rows))
-    print(f"report: {page}")
+    rows, page = conclude(folder, configs, f"{options.experiment}, {options.budget} each")
     if options.json:
         print(json.dumps({"experiment": options.experiment, "table": rows, "report": str(page)}, ensure_ascii=False))
     return 0

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from angd.experiments.compare_command import print_table, run_all, table, whole, words
+from angd.experiments.compare_command import conclude, run_all, whole, words
 from angd.experiments.config import Config
 from angd.experiments.files import check_folder
 from angd.experiments.folder import RunFolder
@@ -68,17 +68,14 @@ def run_reproduce(options: ReproduceOptions) -> int:
     if code:
         return code
     from angd.experiments import figures
-    from angd.experiments.report import write_report
 
-    runs = [RunFolder(folder / name) for name in configs]
     curves = {}
-    for run in runs:
+    for run in (RunFolder(folder / name) for name in configs):
         curves.setdefault(figures.label(run), []).append(run.rows())
     methods, quantities = FIGURES[options.figure]
     figure = figures.draw(curves, quantities, ("step", "seconds"))
     for ending in (".png", ".pdf"):
         figures.save(figure, folder / f"{options.figure}{ending}")
-    page = write_report([run.path for run in runs], folder / "report")
-    print_table(f"{options.figure}, {options.budget / len(methods):.0f} CPU seconds each", table(runs))
-    print(f"figure: {folder / options.figure}.png\nreport: {page}")
+    conclude(folder, configs, f"{options.figure}, {options.budget / len(methods):.0f} CPU seconds each")
+    print(f"figure: {folder / options.figure}.png")
     return 0

@@ -47,40 +47,49 @@ class Session:
             )
 
     def _run(self, setup: Setup, kept: Checkpoints, on_step: OnStep | None) -> Generator[Row]:
-        stand, budget = Stand(setup.params), budget_of(self.config)
-        if kept.latest is not None:
-            stand = kept.load(setup.at_phase)
-        before = self.folder.rows() if budget.spent(stand) >= 1 else self.folder.forget_after(stand.k, is_look)
+        budget = budget_of(self.config)
+        start = kept.load(setup.at_phase) if kept.latest is not None else Stand(setup.params)
+        before = self.folder.rows() if budget.spent(start) >= 1 else self.folder.forget_after(start.k, is_look)
         yield from before
-        last, error, saved = before[-1] if before else None, before[-1].error if before else INFINITE, time.monotonic()
-        steps = train(setup.problem, setup.phases, stand, setup.key, budget)
+        stand, last, saved = start, before[-1] if before else None, time.monotonic()
         try:
-            for stand, report in steps:
+            for stand, report in train(setup.problem, setup.phases, start, setup.key, budget):
                 over = self._verdict(stand, report, budget)
                 if is_look(stand.k) or over:
                     last = self._look(setup, stand, report)
-                    error = last.error
                     self.folder.append(last)
                     yield last
                 if on_step is not None:
-                    on_step(stand, report, error)
+                    on_step(stand, report, _error(last))
                 if time.monotonic() - saved > self.save_seconds and report.accepted:
-                    kept.save(stand, error)
+                    self._save(kept, stand, last)
                     saved = time.monotonic()
                 if over:
                     break
         except (GeneratorExit, KeyboardInterrupt):
-            if stand.k:
-                kept.save(stand, error)
+            self._save(kept, stand, last)
             raise
-        except (OSError, ValueError):
+        except OSError:
             raise
         except Exception as problem:
+            if stand is start and isinstance(problem, ValueError):
+                raise  # a mistake of the user's, found before the first step
             self.result, self.code = f"step {stand.k + 1} failed: {type(problem).__name__}: {problem}", 1
-        if self.code != FAILED and stand.k:
-            kept.save(stand, error)
+        if self.code != FAILED:
+            self._save(kept, stand, last)
         ended = setup.finish(stand.params) if setup.finish is not None and self.code in (0, FAILED) else None
         self.folder.write("summary.json", self.summary(stand, last, ended))
+
+    def _save(self, kept: Checkpoints, stand: Stand, last: Row | None) -> None:
+        """A checkpoint; whatever goes wrong with it is a matter of the disk."""
+        if stand.k == 0:
+            return
+        try:
+            kept.save(stand, _error(last))
+        except Exception as problem:
+            kind = type(problem).__name__
+            why = f"The checkpoint of step {stand.k} could not be written ({kind}), earlier ones are whole"
+            raise OSError(5, why, str(self.folder.checkpoints)) from problem
 
     def _verdict(self, stand: Stand, report: Report, budget: Budget) -> bool:
         """Whether this was the last step; sets how the run ended."""
@@ -129,6 +138,10 @@ class Session:
             "result": self.result,
             "out": str(self.folder.path),
         }
+
+
+def _error(last: Row | None) -> float:
+    return INFINITE if last is None else last.error
 
 
 def budget_of(config: Config) -> Budget:
