@@ -5,8 +5,8 @@
 On fixed points, as many for every method, more than parameters; natural gradients with a line search (with constant
 steps the best settings of one seed diverged with another, the accelerated ones late). Every method has the same number
 of configurations and `angd sweep` halves them by the test loss; the winner runs with three seeds. "iterations" is how
-many steps the accelerated method needs to reach, and keep, the test loss at which the plain one ends. What is in DIR is
-not run again.
+many steps the accelerated method needs to reach, and keep, the loss at which the plain one ends: the training loss, and
+the test loss. What is in DIR is not run again; with `--count` nothing is run, and iterations are counted again.
 """
 
 import json
@@ -47,21 +47,31 @@ def final(config: Config, seed: int, work: Path) -> list[Row]:
     return list(Session(path, config).rows())
 
 
-def iterations_to(rows: list[Row], goal: float) -> float:
-    """The first step from which on the test loss stays at or below a goal; infinite where there is none."""
-    above = [i for i, row in enumerate(rows) if not (row.test_loss is not None and row.test_loss <= goal)]
+def iterations_to(run: dict[str, list[Any]], quantity: str, goal: float) -> float:
+    """The first look from which on a loss stays at or below a goal; infinite where there is none."""
+    values = [float("inf") if value is None else value for value in run[quantity]]
+    above = [i for i, value in enumerate(values) if not value <= goal]
     first = above[-1] + 1 if above else 0
-    return rows[first].step if first < len(rows) else float("inf")
+    return run["steps"][first] if first < len(values) else float("inf")
 
 
-def speed(plain: list[list[Row]], fast: list[list[Row]]) -> dict[str, Any]:
-    """Iterations of the accelerated method to the plain one's final test loss, seed by seed."""
-    goals = [rows[-1].test_loss or float("nan") for rows in plain]
-    needed = [iterations_to(rows, goal) for rows, goal in zip(fast, goals, strict=True)]
-    shares = [n / rows[-1].step for n, rows in zip(needed, plain, strict=True)]
-    finite = [n if n < float("inf") else None for n in needed]
+def speed(plain: list[dict[str, Any]], fast: list[dict[str, Any]], quantity: str) -> dict[str, Any]:
+    """Iterations of the accelerated method to the plain one's final loss, seed by seed."""
+    goals = [run[quantity][-1] for run in plain]
+    needed = [iterations_to(run, quantity, goal) for run, goal in zip(fast, goals, strict=True)]
+    shares = [n / run["steps"][-1] for n, run in zip(needed, plain, strict=True)]
     share = statistics.median(shares)
-    return {"plain": plain[0][-1].step, "accelerated": finite, "share": share if share < float("inf") else None}
+    return {
+        "plain": plain[0]["steps"][-1],
+        "accelerated": [n if n < float("inf") else None for n in needed],
+        "share": share if share < float("inf") else None,
+    }
+
+
+def speeds(found: dict[str, Any], metric: str) -> dict[str, Any]:
+    """By training loss and by test loss."""
+    plain, fast = (found[f"{kind}-{metric}"]["runs"] for kind in ("ngd", "angd"))
+    return {quantity: speed(plain, fast, quantity) for quantity in ("loss", "test_loss")}
 
 
 def compare(name: str, metric: str, work: Path) -> dict[str, Any]:
@@ -77,7 +87,7 @@ def compare(name: str, metric: str, work: Path) -> dict[str, Any]:
             "runs": [columns(rows) for rows in courses[method]],
         }
         print(name, method, best.changes(), f"{seconds:.0f} s", found[method]["test_loss"], flush=True)
-    return found | {"iterations": speed(courses[f"ngd-{metric}"], courses[f"angd-{metric}"])}
+    return found | {"iterations": speeds(found, metric)}
 
 
 def columns(rows: list[Row]) -> dict[str, list[Any]]:
@@ -95,7 +105,20 @@ def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
 
 
+def save(values: dict[str, Any]) -> None:
+    report = stamp("python tools/measure_comparison.py", list(SEEDS)) | {"values": values}
+    text = json.dumps(report, indent=1).replace("\n       ", " ")
+    write_atomically(OUT, lambda path: path.write_text(text + "\n", encoding="utf-8"))
+
+
 def main(arguments: list[str]) -> None:
+    if "--count" in arguments:
+        values = json.loads(OUT.read_text(encoding="utf-8"))["values"]
+        for metrics in values.values():
+            for metric, found in metrics.items():
+                found["iterations"] = speeds(found, metric)
+        save(values)
+        return
     given = dict(a[2:].split("=", 1) for a in arguments if a.startswith("--"))
     work = Path(given.get("work", "runs/comparison"))
     names = [a for a in arguments if not a.startswith("--")] or ["burgers", "burgers-cos", "euler"]
@@ -104,9 +127,7 @@ def main(arguments: list[str]) -> None:
             found = compare(name, metric, work)
             values = json.loads(OUT.read_text(encoding="utf-8"))["values"] if OUT.exists() else {}
             values.setdefault(name.replace("-", "_"), {})[metric] = found
-            report = stamp("python tools/measure_comparison.py", list(SEEDS)) | {"values": values}
-            text = json.dumps(report, indent=1).replace("\n       ", " ")
-            write_atomically(OUT, lambda path, text=text: path.write_text(text + "\n", encoding="utf-8"))
+            save(values)
 
 
 if __name__ == "__main__":
