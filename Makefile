@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One thread pool per test worker keeps two cores busy instead of contended.
 WORKERS ?= 2
 # What each method gets in the demo.
-DEMO ?= 85 cpu-seconds
+DEMO ?= 75 cpu-seconds
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow bench check docs figures numbers measure lock clean

@@ -32,9 +32,9 @@ class Outline(HTMLParser):
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory):
-    """Two optimisers, two seeds, 15 steps each."""
+    """Two optimisers, two seeds, 8 steps each."""
     folder = tmp_path_factory.mktemp("compare") / "out"
-    arguments = ["compare", "heat", "--optimizers", "adam,sgd", "--seeds", "0,1", "--budget", "15 steps"]
+    arguments = ["compare", "heat", "--optimizers", "adam,sgd", "--seeds", "0,1", "--budget", "8 steps"]
     assert main([*arguments, "--out", str(folder)]) == 0
     return folder, arguments
 
@@ -62,11 +62,11 @@ def test_a_report_stands_alone_and_says_how_to_repeat_every_run(compared):
     assert outline.loads == []
     assert outline.tags.count("svg") == 2
     assert "prefers-color-scheme: dark" in page
-    assert "angd run heat --optimizer sgd --seed 1 --max-steps 15" in page
+    assert "angd run heat --optimizer sgd --seed 1 --max-steps 8" in page
     assert {path.name for path in (folder / "report").iterdir()} == {"report.html", "heat.png", "heat.pdf", "heat.csv"}
     with open(folder / "report" / "heat.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 4 * 15
+    assert len(rows) == 4 * 8
     assert float(rows[0]["loss"]) == RunFolder(folder / "adam-0").rows()[0].loss
 
 

@@ -47,9 +47,10 @@ def test_every_optimiser_of_densities_runs_on_helium(optimiser):
     assert [stand.phase for stand, _ in seen] == [0, 0, 1, 1]
     assert all(np.isfinite(report.loss) for _, report in seen)
     assert abs(seen[-1][1].loss + 2.9) < 3
-    assert setup.finish is not None
-    found = setup.finish(seen[-1][0].params)
-    assert np.isfinite([found["error"], found["standard_error"]]).all()
+    if optimiser == "spring":
+        assert setup.finish is not None
+        found = setup.finish(seen[-1][0].params)
+        assert np.isfinite([found["error"], found["standard_error"]]).all()
 
 
 OTHERS = [

@@ -101,8 +101,7 @@ def test_the_sampled_gradient_is_that_of_the_quadrature_energy():
     numeric = [(energy(params + h * e) - energy(params - h * e)) / (2 * h) for e in jnp.eye(2)]
     samples = angd.Samples(xs, density(params))
     opt = angd.ANGD(angd.ARGFlow.gradient(1.0), angd.FisherRao(None, correction=False), angd.Kernel(1e6))
-    _, _, _, info = opt.step(problem, params, samples, opt.init(problem, params, samples))
-    moved, *_ = opt.step(problem, params, samples, opt.init(problem, params, samples))
+    moved, _, _, info = eqx.filter_jit(opt.step)(problem, params, samples, opt.init(problem, params, samples))
     assert np.allclose((params - moved) * 1e6, numeric, rtol=1e-4)
     assert info.loss is not None
     assert np.isclose(info.loss, energy(params))
@@ -118,19 +117,20 @@ def test_fisher_rao_without_momentum_is_minsr_and_with_projection_spring():
     rate, damping, mu = 0.02, 1e-3, 0.9
     flat, unravel = ravel_pytree(params)
     mine = {"minsr": angd.presets.minsr(rate, damping), "spring": angd.presets.spring(rate, damping, mu, C=None)}
+    scores_of = jax.jit(jax.vmap(lambda t, x: jax.grad(lambda t: problem.log_psi(unravel(t), x)[1])(t), (None, 0)))
+    energies_of = jax.jit(lambda t: problem.local_energies(unravel(t), samples.x))
     for name, opt in mine.items():
         theta, previous, found = flat, np.zeros(flat.size), params
-        state = opt.init(problem, params, samples)
+        state, step = opt.init(problem, params, samples), eqx.filter_jit(opt.step)
         for _ in range(2):
-            scores = jax.vmap(lambda x, t=theta: jax.grad(lambda t: problem.log_psi(unravel(t), x)[1])(t))(samples.x)
-            X = (np.asarray(scores) - np.asarray(scores).mean(0)) / np.sqrt(20)
-            e = np.asarray(problem.local_energies(unravel(theta), samples.x))
+            scores, e = np.asarray(scores_of(theta, samples.x)), np.asarray(energies_of(theta))
+            X = (scores - scores.mean(0)) / np.sqrt(20)
             epsilon = -(e - e.mean()) / np.sqrt(20)
             pull = mu * previous if name == "spring" else 0 * previous
             T = X @ X.T + damping * np.eye(20)
             previous = X.T @ np.linalg.solve(T, epsilon - X @ pull) + pull
             theta = theta + rate * previous
-            found, samples, state, _ = opt.step(problem, found, samples, state)
+            found, _, state, _ = step(problem, found, samples, state)
         assert np.allclose(ravel_pytree(found)[0], theta, atol=1e-8)
 
 
@@ -138,9 +138,12 @@ def test_fisher_rao_without_momentum_is_minsr_and_with_projection_spring():
 def test_the_forward_laplacian_is_the_loop_s(name):
     network = FermiNet(MOLECULES[name], **TINY, last=5)
     params = network.init(jax.random.key(0))
-    for x in AroundNuclei(MOLECULES[name])(jax.random.key(1), 3):
-        found = kinetic_energy(lambda y: network(params, y)[1], x)
-        assert np.isclose(found, kinetic_energy_by_loop(lambda y: network(params, y)[1], x), rtol=1e-6)
+    xs = AroundNuclei(MOLECULES[name])(jax.random.key(1), 3)
+    forward, loop = (
+        jax.jit(jax.vmap(lambda x, f=f: f(lambda y: network(params, y)[1], x)))(xs)
+        for f in (kinetic_energy, kinetic_energy_by_loop)
+    )
+    assert np.allclose(forward, loop, rtol=1e-6)
 
 
 def test_ferminet_is_antisymmetric_and_has_its_sizes():

@@ -16,6 +16,7 @@ from angd.experiments.files import check_folder
 from angd.experiments.folder import RunFolder
 from angd.experiments.run_command import RUNS, stoppable
 
+WIDTH = 100  # of a table that goes to a file
 # What a budget is when only its unit is named.
 UNITS = {"steps": ("max_steps", 300), "seconds": ("max_seconds", 60), "cpu-seconds": ("max_cpu_seconds", 60)}
 
@@ -160,7 +161,8 @@ def print_table(title: str, rows: list[dict[str, Any]]) -> None:
             f"{row['cpu_seconds']:.0f}",
             *numbers,
         )
-    Console().print(shown)
+    console = Console()
+    Console(width=None if console.is_terminal else WIDTH).print(shown)
 
 
 def verdict(rows: list[dict[str, Any]]) -> str:
