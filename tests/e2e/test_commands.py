@@ -15,6 +15,7 @@ from angd.experiments.folder import RunFolder
 from angd.experiments.report import command
 
 CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.xdist_group("commands")  # they share one comparison
 
 
 class Outline(HTMLParser):
