@@ -1,7 +1,7 @@
 """Everything that can be run by name, with one line each: experiments and optimisers. Imports nothing heavy."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from angd.experiments.options import FirstOrder, GaussNewton, Options, QuasiNewton, Sobolev, Vmc, unknown
@@ -227,8 +227,3 @@ def _with_metric(name: str, options: Options, metric: str) -> tuple[str, Options
     if isinstance(options, Sobolev):
         raise ValueError(f"{name} lives in a Sobolev metric; for energy take --optimizer energy or energy-accelerated.")
     raise ValueError(f"{name} has no metric; take an optimiser whose name begins with energy, ngd or angd.")
-
-
-def as_dict(options: Options) -> dict[str, Any]:
-    """Options by name."""
-    return asdict(options)

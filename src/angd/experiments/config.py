@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from angd.experiments.catalogue import OPTIMISERS, as_dict, experiment, preset
+from angd.experiments.catalogue import OPTIMISERS, experiment, preset
 from angd.experiments.options import Options, unknown
 
 CHOICES = {"network": ("small", "paper"), "precision": ("f64", "f32")}
@@ -43,7 +43,7 @@ class Config:
         """From names and changes; without any limit, the experiment's usual CPU seconds."""
         name, options = preset(experiment_name, optimizer, changes or {})
         check_settings(rest)
-        found = cls(experiment_name, name, as_dict(options), **rest)
+        found = cls(experiment_name, name, asdict(options), **rest)
         if all(getattr(found, limit) is None for limit in BUDGETS):
             found = replace(found, max_cpu_seconds=experiment(experiment_name).cpu_seconds)
         return found

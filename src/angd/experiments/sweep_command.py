@@ -57,6 +57,8 @@ class SweepOptions:
         """Refuse bad values in one sentence, before anything heavy is imported."""
         if self.by not in SCORES:
             raise ValueError(f"--by must be one of {', '.join(SCORES)}, got {self.by!r}.")
+        if self.by == "test_loss" and experiment(self.experiment).molecule is not None:
+            raise ValueError(f"{self.experiment} has no test loss: judge by the training energy, --by loss.")
         for name, low, high in (("most", 1, 10000), ("steps", 1, 10**9), ("rungs", 1, 10)):
             if not low <= getattr(self, name) <= high:
                 raise ValueError(f"--{name} must be from {low} to {high}, got {getattr(self, name)}.")
