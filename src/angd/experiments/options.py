@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 INFINITE = float("inf")
+POINTS = "new points in every step, the same in all, or adaptive ones that serve ten steps"
 
 
 def number(default: float, low: float, high: float, about: str) -> Any:
@@ -118,7 +119,7 @@ class Sobolev(Options):
     solver: str = one_of("normal", "iterative", "kfac", about="how the linear systems are solved")
     transport: str = one_of("jvp", "current", "covector", about="how momentum crosses; covector is as printed")
     search: bool = switch(True, "line search; constant steps diverge on fresh points at rates fine on fixed ones")
-    points: str = one_of("fresh", "fixed", about="new points in every step, or the same in all")
+    points: str = one_of("fresh", "fixed", "adaptive", about=POINTS)
     weight_decay: float = number(0, 0, 1, "L gets ½ weight_decay |θ|²")
     interior: int = number(1000, 1, 1e7, "points inside the domain")
     condition: int = number(250, 1, 1e7, "points of each initial or boundary condition")
@@ -134,7 +135,7 @@ class FirstOrder(Options):
     momentum: float = number(0.9, 0, 0.9999, "β₁ of Adam, momentum of gradient descent")
     second: float = number(0.999, 0, 0.999999, "β₂ of Adam")
     weight_decay: float = number(0, 0, 1, "decoupled weight decay")
-    points: str = one_of("fresh", "fixed", about="new points in every step, or the same in all")
+    points: str = one_of("fresh", "fixed", "adaptive", about=POINTS)
     interior: int = number(1000, 1, 1e7, "points inside the domain")
     condition: int = number(250, 1, 1e7, "points of each initial or boundary condition")
 

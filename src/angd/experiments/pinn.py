@@ -17,6 +17,7 @@ from angd.experiments.runner import Phase
 from angd.problems.pinn import Adaptive, Fixed, Network, Problem, Renewed, Sampler, Sobol, Uniform, burgers, euler, heat
 
 TEST_POINTS = 4096
+ADAPT_EVERY = 10  # choosing adaptive points costs as much as three steps of a first-order method
 
 
 @dataclass(frozen=True)
@@ -158,8 +159,10 @@ def _decaying(value: float, decay: float) -> Any:
 
 
 def _points(options: Sobolev | FirstOrder, problem: Problem, seed: int) -> Sampler:
-    points = Uniform(**spread(problem, options.interior, options.condition))
-    return Fixed(points, jax.random.key(seed)) if options.points == "fixed" else points
+    counts = spread(problem, options.interior, options.condition)
+    if options.points == "adaptive":
+        return Renewed(Adaptive(**counts), ADAPT_EVERY)
+    return Fixed(Uniform(**counts), jax.random.key(seed)) if options.points == "fixed" else Uniform(**counts)
 
 
 @phases.register
