@@ -24,9 +24,15 @@ install_import_hook("angd", "typecheck.typechecker")
 FREE = ("test_exam.py", "test_docs.py", "test_kfac.py", "test_controllers.py", "test_step.py", "test_taps.py")
 
 
+def pytest_itemcollected(item):
+    """Tests of a file stay on one worker, which compiles what they share once."""
+    if item.path.name not in FREE:
+        item.add_marker(pytest.mark.xdist_group(item.path.name))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Two of three cases of a matrix are slow; tests of a file stay on one worker, and these large pieces go first."""
+    """Two of three cases of a matrix are slow; files that stay together are large pieces, and go first."""
     items.sort(key=lambda item: item.path.name in FREE)
     seen = Counter()
     for item in items:
@@ -34,8 +40,6 @@ def pytest_collection_modifyitems(items):
             if seen[item.function] % 3:
                 item.add_marker(pytest.mark.slow)
             seen[item.function] += 1
-        if item.path.name not in FREE:
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 # After some 500 tests in one process XLA aborted while compiling, probably out of memory maps; forgetting cured it.

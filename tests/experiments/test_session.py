@@ -16,7 +16,7 @@ import pytest
 from angd.cli import main
 from angd.experiments import session as sessions
 from angd.experiments.config import Config
-from angd.experiments.folder import RunFolder
+from angd.experiments.folder import Row, RunFolder
 from angd.experiments.session import FAILED, Session
 from angd.experiments.setup import prepare
 
@@ -157,6 +157,64 @@ def test_points_that_are_not_numbers_stop_the_run_with_code_3(tmp_path, monkeypa
     assert rows[-1].test_loss == rows[3].test_loss
 
 
+def copies(samples):
+    """Every point of a term in the same place."""
+    import jax
+
+    return jax.tree.map(lambda leaf: leaf if leaf.ndim < 2 else leaf.at[:].set(leaf[0]), samples)
+
+
+def test_a_singular_kernel_is_refused_and_stops_the_run_with_code_3(tmp_path, monkeypatch):
+    """Copies of one point from the fourth step on: no direction that they give lowers the loss."""
+
+    def broken(settings):
+        setup = prepare(settings)
+        good = setup.phases[0]
+        bad = replace(good, sampler=lambda key, problem, params: copies(good.sampler(key, problem, params)))
+        return replace(setup, phases=[replace(good, steps=3), bad])
+
+    monkeypatch.setattr(sessions, "prepare", broken)
+    run = Session(tmp_path / "run", replace(config(30, "ngd-l2"), max_refusals=4), save_seconds=0.0)
+    rows = list(run.rows())
+    assert run.code == FAILED
+    assert [row.accepted for row in rows] == 3 * [True] + 4 * [False]
+    assert "4 steps in a row were refused" in run.result
+    assert "draw new samples" in run.result
+    assert rows[-1].test_loss == rows[2].test_loss
+    assert checkpoint_of(tmp_path / "run").name == "3"
+
+
+def test_a_local_energy_that_is_not_a_number_is_masked_and_counted(tmp_path, monkeypatch):
+    """One walker of sixteen, at every step: the run goes on, and every look says so."""
+    import jax
+    import jax.numpy as jnp
+
+    from angd.experiments import vmc
+    from angd.experiments.runner import Phase
+    from angd.experiments.setup import Look, Setup
+    from angd.problems.vmc import Gaussian, GroundState, Metropolis
+
+    class Spoilt(GroundState):
+        def local_energies(self, params, xs):
+            return super().local_energies(params, xs).at[0].set(np.nan)
+
+    def trap(settings):
+        """A particle in a harmonic trap instead of the molecule."""
+        problem = Spoilt(lambda params, x: (jnp.ones(()), -params[0] * jnp.sum(x**2) / 2), lambda x: jnp.sum(x**2) / 2)
+        phases = [Phase(vmc.optimiser(settings.preset()), Metropolis(Gaussian(1, 1), walkers=16))]
+
+        def look(stand, loss):
+            return Look({"energy": abs(loss - 0.5)}, chain=vmc.chain_report(problem, stand))
+
+        return Setup(problem, phases, jnp.array([0.5]), jax.random.key(0), look)
+
+    monkeypatch.setattr(sessions, "prepare", trap)
+    rows = list(Session(tmp_path / "run", Config.of("vmc-h", "spring", {"norm": 1e6}, max_steps=60)).rows())
+    assert all(row.accepted and row.chain["masked"] == 1 for row in rows)
+    assert rows[-1].error < 0.02 < rows[0].error
+    assert 0 < rows[-1].chain["acceptance"] < 1
+
+
 @pytest.mark.parametrize("kind", [RuntimeError, ValueError])
 def test_an_exception_in_the_data_source_is_told_and_the_last_state_kept(tmp_path, monkeypatch, kind):
     def fail(samples):
@@ -281,9 +339,10 @@ def test_progress_says_what_happens_where_there_is_no_terminal():
         for k in (1, 2):
             watch.due = 0.0
             stand = SimpleNamespace(k=k, refused=2)
-            watch(stand, SimpleNamespace(loss=0.5, damping=1e-3, norm=0.1, accepted=k == 1), 0.25)
+            row = Row(k, 0, 0, 0.5, None, {"u": 0.25}, None, None, True, "", {"acceptance": 0.5, "masked": 1.0})
+            watch(stand, SimpleNamespace(loss=0.5, damping=1e-3, norm=0.1, accepted=k == 1), row)
     first, second, third = text.getvalue().splitlines()
     assert first == "heat: compiling"
     assert "of compilation" in second
-    assert "step 2, loss 5.00e-01, error 2.50e-01, λ 1.0e-03, |d| 1.0e-01, refused (2)" in third
+    assert "step 2, loss 5.00e-01, error 2.50e-01, λ 1.0e-03, |d| 1.0e-01, refused (2), acceptance 50%, masked 1" in third
     assert "20%" in third

@@ -16,7 +16,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,11 @@ from angd.experiments.files import write_atomically
 
 @dataclass(frozen=True)
 class Row:
-    """How things stood at one look; numbers that are not finite are None."""
+    """How things stood at one look; numbers that are not finite are None.
+
+    **Attributes:** `chain` is about the walkers of a ground state: `acceptance` of their last moves, how many were
+    `respawned` in all because ψ was not finite, and of how many the local energy is not (`masked`) at this look.
+    """
 
     step: int
     seconds: float
@@ -38,6 +42,7 @@ class Row:
     norm: float | None
     accepted: bool
     result: str
+    chain: dict[str, float | None] = field(default_factory=dict)
 
     @property
     def error(self) -> float:

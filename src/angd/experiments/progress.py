@@ -10,6 +10,8 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from angd.experiments.folder import Row
+
 INTERVAL = 10.0  # seconds between lines where there is no terminal
 
 
@@ -52,29 +54,38 @@ class Watch:
         if self.live is not None:
             self.live.stop()
 
-    def __call__(self, stand: Any, report: Any, error: float) -> None:
-        """After every step."""
+    def __call__(self, stand: Any, report: Any, last: Row | None) -> None:
+        """After every step; `last` is the last look."""
         now = time.monotonic()
         if self.first is None:
             self.first = (now, stand.k, self.share(stand))
             self._say(f"{self.title}: first step after {now - self.began:.1f} s of compilation", now)
         if self.live is not None:
-            self.live.update(Text(self._line(stand, report, error, now)))
+            self.live.update(Text(self._line(stand, report, last, now)))
         elif now >= self.due:
-            self._say(self._line(stand, report, error, now), now)
+            self._say(self._line(stand, report, last, now), now)
 
     def _say(self, text: str, now: float) -> None:
         if self.live is None:
             self.console.print(text, highlight=False, soft_wrap=True)
             self.due = now + INTERVAL
 
-    def _line(self, stand: Any, report: Any, error: float, now: float) -> str:
+    def _line(self, stand: Any, report: Any, last: Row | None, now: float) -> str:
         assert self.first is not None
         began, k, share = self.first
         speed, done = (stand.k - k) / max(now - began, 1e-9), self.share(stand)
         left = (1 - done) / (done - share) * (now - began) if done > share else float("nan")
-        parts = [f"step {stand.k}", f"loss {report.loss:.2e}", f"error {error:.2e}"]
+        parts = [f"step {stand.k}", f"loss {report.loss:.5f}" if report.loss < 0 else f"loss {report.loss:.2e}"]
+        parts += [f"error {last.error:.2e}"] if last is not None and last.errors else []
         parts += [f"λ {report.damping:.1e}"] if report.damping == report.damping else []
         parts += [f"|d| {report.norm:.1e}", "" if report.accepted else f"refused ({stand.refused})"]
+        parts += _about_chain(last.chain) if last is not None else []
         parts += [f"{speed:.1f} steps/s", f"{done:.0%}", f"{left:.0f} s left" if left == left else ""]
         return f"{self.title}: " + ", ".join(part for part in parts if part)
+
+
+def _about_chain(chain: dict[str, float | None]) -> list[str]:
+    """The acceptance, and bad walkers if there are any."""
+    acceptance = chain.get("acceptance")
+    parts = [] if acceptance is None else [f"acceptance {acceptance:.0%}"]
+    return parts + [f"{name} {chain[name]:.0f}" for name in ("masked", "respawned") if chain.get(name)]

@@ -14,7 +14,7 @@ from angd.experiments.setup import Setup, prepare
 
 FINISHED = "finished"
 FAILED = 3
-OnStep = Callable[[Stand, Report, float], None]
+OnStep = Callable[[Stand, Report, Row | None], None]
 
 
 class Session:
@@ -60,7 +60,7 @@ class Session:
                     self.folder.append(last)
                     yield last
                 if on_step is not None:
-                    on_step(stand, report, _error(last))
+                    on_step(stand, report, last)
                 if time.monotonic() - saved > self.save_seconds and report.accepted:
                     self._save(kept, stand, last)
                     saved = time.monotonic()
@@ -100,18 +100,19 @@ class Session:
         return bool(self.code) or budget.spent(stand) >= 1
 
     def _look(self, setup: Setup, stand: Stand, report: Report) -> Row:
-        test_loss, errors = setup.look(stand.params, report.loss)
+        seen = setup.look(stand, report.loss)
         return Row(
             step=stand.k,
             seconds=round(stand.seconds, 3),
             cpu_seconds=round(stand.cpu_seconds, 3),
             loss=finite(report.loss),
-            test_loss=None if test_loss is None else finite(test_loss),
-            errors={name: finite(value) for name, value in errors.items()},
+            test_loss=None if seen.test_loss is None else finite(seen.test_loss),
+            errors={name: finite(value) for name, value in seen.errors.items()},
             damping=finite(report.damping),
             norm=finite(report.norm),
             accepted=report.accepted,
             result=report.result,
+            chain={name: finite(value) for name, value in seen.chain.items()},
         )
 
     def summary(self, stand: Stand, last: Row | None, ended: dict[str, float] | None) -> dict[str, Any]:

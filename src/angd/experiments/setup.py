@@ -1,7 +1,7 @@
 """From a configuration to what the loop needs: problem, phases, start, and how to look at parameters."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -18,18 +18,27 @@ from angd.experiments.runner import Phase, Stand, cast
 
 
 @dataclass(frozen=True)
+class Look:
+    """Errors by field, and where there are such things the test loss and the state of the Markov chain."""
+
+    errors: dict[str, float]
+    test_loss: float | None = None
+    chain: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Setup:
     """A run, ready to begin.
 
-    **Attributes:** `look(params, loss)` gives the test loss (or None) and errors by field; `finish(params)` a final
-    evaluation with `error` and `standard_error`, where looks are not the last word.
+    **Attributes:** `look(stand, loss)` gives what is to be seen besides the loss; `finish(params)` a final evaluation
+    with `error` and `standard_error`, where looks are not the last word.
     """
 
     problem: Any
     phases: list[Phase]
     params: PyTree
     key: Array
-    look: Callable[[PyTree, float], tuple[float | None, dict[str, float]]]
+    look: Callable[[Stand, float], Look]
     finish: Callable[[PyTree], dict[str, float]] | None = None
 
     def at_phase(self, phase: int) -> Stand:
@@ -67,7 +76,7 @@ def _equation(config: Config) -> Setup:
         phases=pinn.phases(config.preset(), problem, config.seed),
         params=jax.tree.map(jnp.asarray, problem.init(jax.random.key(config.seed))),
         key=jax.random.key(1000 + config.seed),
-        look=lambda params, loss: (held_out(params), errors(params)),
+        look=lambda stand, loss: Look(errors(stand.params), held_out(stand.params)),
     )
 
 
@@ -79,9 +88,10 @@ def _ground_state(config: Config, name: str) -> Setup:
     params, key = made.network.init(jax.random.key(config.seed)), jax.random.key(1000 + config.seed)
     problem.check(params, made.chain(options).start(key, 1)[0], made.molecule.spins)
 
-    def look(params: PyTree, loss: float) -> tuple[None, dict[str, float]]:
-        """Training energies, for the curve only."""
-        return None, {} if exact is None else {"energy": abs(loss - exact)}
+    def look(stand: Stand, loss: float) -> Look:
+        """Training energies, for the curve only; the loss of pretraining is none."""
+        known = exact is not None and stand.phase > 0
+        return Look({"energy": abs(loss - exact)} if known else {}, chain=vmc.chain_report(problem, stand))
 
     def finish(params: PyTree) -> dict[str, float]:
         return vmc.final(made, options, params, jax.random.fold_in(key, 2**31 - 1))

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import angd
 from angd import baselines
 from angd.experiments.options import INFINITE, Vmc
-from angd.experiments.runner import Phase, cast
+from angd.experiments.runner import Phase, Stand, cast
 from angd.problems import vmc
 
 
@@ -111,6 +111,21 @@ def controller(options: Vmc) -> Any:
 
 def _finite(value: float) -> float | None:
     return None if value == INFINITE else value
+
+
+def chain_report(problem: vmc.GroundState, stand: Stand) -> dict[str, float]:
+    """How the Markov chain does at a look."""
+    walkers = stand.samples
+    return {
+        "acceptance": float(walkers.acceptance),
+        "respawned": float(walkers.respawned),
+        "masked": float(_masked(problem, stand.params, walkers.x)),
+    }
+
+
+@eqx.filter_jit
+def _masked(problem: vmc.GroundState, params: Any, xs: Any) -> Any:
+    return jnp.sum(~jnp.isfinite(problem.local_energies(params, xs)))
 
 
 def final(made: System, options: Vmc, params: Any, key: Any) -> dict[str, float]:
