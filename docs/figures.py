@@ -9,7 +9,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from angd.cli import main
-from angd.experiments.figures import LIGHT
+from angd.experiments.themes import LIGHT
 
 FOLDER = Path(__file__).parent / "figures"
 ENTROPY = ["--manifold", "fisher-rao", "--functional", "relative-entropy", "--t0", "0.5", "--t1", "40"]

@@ -1,6 +1,6 @@
 """Accelerated against plain natural gradients, and both against SGD and Adam: results/comparison.json.
 
-    python tools/measure_comparison.py [experiment…] [--metrics=l2,h1,h2] [--work=DIR]
+    python tools/measure_comparison.py [experiment…] [--metrics=l2,h1,h2] [--most=24] [--steps=300] [--work=DIR]
 
 On fixed points, as many for every method, more than parameters; natural gradients with a line search (with constant
 steps the best settings of one seed diverged with another, the accelerated ones late). Every method has the same number
@@ -24,13 +24,13 @@ from environment import stamp
 OUT = Path(__file__).parent.parent / "results" / "comparison.json"
 SEEDS = (0, 1, 2)
 POINTS = ("points=fixed", "interior=1500", "condition=300")
-# A step of a first-order method costs about a tenth of a natural gradient's.
-STEPS = {"natural": 300, "first": 3000}
+FIRST = 10  # a step of a first-order method costs about a tenth of a natural gradient's
 
 
-def tuned(name: str, method: str, steps: int, work: Path) -> tuple[Config, float]:
+def tuned(name: str, method: str, most: int, steps: int, work: Path) -> tuple[Config, float]:
     """The winner of a sweep, and the CPU seconds spent."""
-    options = SweepOptions(name, method, set=POINTS, steps=steps, out=work / f"sweep-{name}-{method}")
+    out = work / f"sweep-{name}-{method}"
+    options = SweepOptions(name, method, set=POINTS, most=most, steps=steps, out=out)
     options.check()
     best, ranked = sweep(options)
     return best, sum(rows[-1].cpu_seconds for _, rows in ranked if rows)
@@ -74,13 +74,14 @@ def speeds(found: dict[str, Any], metric: str) -> dict[str, Any]:
     return {quantity: speed(plain, fast, quantity) for quantity in ("loss", "test_loss")}
 
 
-def compare(name: str, metric: str, work: Path) -> dict[str, Any]:
+def compare(name: str, metric: str, most: int, steps: int, work: Path) -> dict[str, Any]:
     found, courses = {}, {}
     for method in ("sgd", "adam", f"ngd-{metric}", f"angd-{metric}"):
-        best, seconds = tuned(name, method, STEPS["natural" if "ngd" in method else "first"], work)
+        best, seconds = tuned(name, method, most, steps if "ngd" in method else FIRST * steps, work)
         courses[method] = [final(best, seed, work) for seed in SEEDS]
         found[method] = {
             "options": best.changes(),
+            "configurations": most,
             "tuning_cpu_seconds": round(seconds),
             "test_loss": statistics.median(rows[-1].test_loss or float("inf") for rows in courses[method]),
             "error": statistics.median(rows[-1].error for rows in courses[method]),
@@ -124,7 +125,7 @@ def main(arguments: list[str]) -> None:
     names = [a for a in arguments if not a.startswith("--")] or ["burgers", "burgers-cos", "euler"]
     for metric in given.get("metrics", "l2,h1,h2").split(","):
         for name in names:
-            found = compare(name, metric, work)
+            found = compare(name, metric, int(given.get("most", 24)), int(given.get("steps", 300)), work)
             values = json.loads(OUT.read_text(encoding="utf-8"))["values"] if OUT.exists() else {}
             values.setdefault(name.replace("-", "_"), {})[metric] = found
             save(values)

@@ -45,6 +45,9 @@ def test_a_run_leaves_a_folder_that_says_everything(tmp_path):
     assert folder.rows() == rows
     assert folder.config() == run.config
     assert folder.read("environment.json")["packages"]["jax"]
+    solution = folder.read_arrays("solution.npz")
+    error = np.linalg.norm(solution["u found"] - solution["u exact"]) / np.linalg.norm(solution["u exact"])
+    assert error == pytest.approx(rows[-1].errors["u"])
     summary = folder.read("summary.json")
     assert (summary["steps"], summary["result"], summary["error"]) == (12, "finished", rows[-1].errors["u"])
     assert same(whole(tmp_path / "again", folder.config())) == same(rows)
@@ -344,5 +347,7 @@ def test_progress_says_what_happens_where_there_is_no_terminal():
     first, second, third = text.getvalue().splitlines()
     assert first == "heat: compiling"
     assert "of compilation" in second
-    assert "step 2, loss 5.00e-01, error 2.50e-01, λ 1.0e-03, |d| 1.0e-01, refused (2), acceptance 50%, masked 1" in third
+    assert (
+        "step 2, loss 5.00e-01, error 2.50e-01, λ 1.0e-03, |d| 1.0e-01, refused (2), acceptance 50%, masked 1" in third
+    )
     assert "20%" in third

@@ -1,10 +1,11 @@
 """Figures of runs: how loss, test loss and error fall, against steps and against CPU seconds, in light and in dark."""
 
+import base64
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import matplotlib
@@ -14,25 +15,21 @@ matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from angd.experiments.catalogue import EXPERIMENTS
 from angd.experiments.files import write_atomically
 from angd.experiments.folder import Row, RunFolder
+from angd.experiments.solution_figure import draw_solution
+from angd.experiments.themes import DARK, LIGHT, Theme, bare
 
 Curves = Mapping[str, Sequence[Sequence[Row]]]
-TITLES = {"loss": "training loss", "test_loss": "test loss", "error": "error"}
+TITLES = {
+    "loss": "training loss",
+    "test_loss": "test loss",
+    "error": "error",
+    "energy": "|E − reference| in training, Ha",
+}
+WINDOW = 10  # looks over which training energies are averaged
 AXES = {"step": "step", "seconds": "seconds", "cpu_seconds": "CPU seconds"}
-
-
-@dataclass(frozen=True)
-class Theme:
-    """Ink, lines and the colours of curves."""
-
-    ink: str
-    grid: str
-    colours: tuple[str, ...]
-
-
-LIGHT = Theme("#1c1f23", "#d9dce0", ("#1f6fb4", "#c4502d", "#2a8c5a", "#8a5bb8", "#b8860b", "#d6568f", "#5f6b76"))
-DARK = Theme("#e6e8eb", "#3b4148", ("#6db3f2", "#f08c68", "#63c795", "#bd9be6", "#e3b94f", "#f08fbc", "#a7b0ba"))
 
 
 def draw(curves: Curves, quantities: Sequence[str], against: Sequence[str], theme: Theme = LIGHT) -> Figure:
@@ -53,17 +50,27 @@ def draw(curves: Curves, quantities: Sequence[str], against: Sequence[str], them
 def _panel(panel: Axes, curves: Curves, quantity: str, axis: str, theme: Theme) -> None:
     for n, (label, seeds) in enumerate(curves.items()):
         for k, rows in enumerate(seeds):
-            points = [(getattr(row, axis), row.value(quantity)) for row in rows]
+            points = [(getattr(row, axis), y) for row, y in course(rows, quantity)]
             points = [(x, y) for x, y in points if y is not None and math.isfinite(y) and y > 0]
             style: dict[str, Any] = {"color": theme.colours[n % len(theme.colours)], "linewidth": 1.5}
             panel.plot(*zip(*points, strict=True), label=label if k == 0 else None, **style) if points else None
     panel.set_yscale("log")
-    panel.set_facecolor("none")
-    panel.grid(color=theme.grid, linewidth=0.6)
-    panel.tick_params(colors=theme.ink, which="both", labelsize=8)
-    panel.spines[["top", "right"]].set_visible(False)
-    for side in ("left", "bottom"):
-        panel.spines[side].set_color(theme.ink)
+    bare(panel, theme)
+
+
+def course(rows: Sequence[Row], quantity: str) -> list[tuple[Row, float | None]]:
+    """A quantity at every look; training energies are so noisy that the mean of the last looks is taken."""
+    if quantity != "energy":
+        return [(row, row.value(quantity)) for row in rows]
+    known = [(row, row.errors.get("energy")) for row in rows]
+    signed = [(row, error) for row, error in known if error is not None]
+    recent = [[error for _, error in signed[max(0, i + 1 - WINDOW) : i + 1]] for i in range(len(signed))]
+    return [(row, abs(fmean(errors))) for (row, _), errors in zip(signed, recent, strict=True)]
+
+
+def quantities(experiment: str) -> tuple[str, ...]:
+    """What is worth drawing."""
+    return ("error", "loss", "test_loss") if EXPERIMENTS[experiment].molecule is None else ("energy",)
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -79,14 +86,24 @@ def as_svg(figure: Figure) -> str:
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 
+def as_png(figure: Figure) -> str:
+    """To be put into a page as the address of a picture: smaller than vectors where there are fields of colour."""
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=110)
+    return "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()
+
+
 def label(folder: RunFolder) -> str:
     """What a run is called where it stands beside others of its experiment."""
     return folder.config().optimizer
 
 
 def draw_run(folder: RunFolder) -> None:
-    """The figure of one run, in its folder."""
+    """The figures of one run, in its folder."""
     rows = folder.rows()
     if rows:
-        figure = draw({label(folder): [rows]}, ("loss", "test_loss", "error"), ("step", "cpu_seconds"))
+        figure = draw({label(folder): [rows]}, quantities(folder.config().experiment), ("step", "cpu_seconds"))
         save(figure, folder.figures / "history.png")
+    solution = folder.read_arrays("solution.npz")
+    if solution:
+        save(draw_solution(solution), folder.figures / "solution.png")

@@ -5,6 +5,7 @@
     metrics.jsonl      one line for each look, written in one go
     checkpoints/       the last ones and the best
     summary.json       how it ended
+    solution.npz       fields at the end on a grid, with the exact ones
     figures/           drawn at the end
 
 Imports nothing heavy.
@@ -46,8 +47,8 @@ class Row:
 
     @property
     def error(self) -> float:
-        """The largest of the errors, infinite where one is not a number."""
-        return max((math.inf if e is None else e for e in self.errors.values()), default=math.inf)
+        """The largest of the errors, infinite where one is not a number; energies may lie below their reference."""
+        return max((math.inf if e is None else abs(e) for e in self.errors.values()), default=math.inf)
 
     def value(self, name: str) -> float | None:
         """`loss`, `test_loss` or `error` by name."""
@@ -90,6 +91,26 @@ class RunFolder:
         """A JSON file, in one go."""
         text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
         write_atomically(self.path / name, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+    def write_arrays(self, name: str, arrays: dict[str, Any]) -> None:
+        """Arrays by name, in one go."""
+        import numpy as np
+
+        def save(temporary: Path) -> None:
+            with open(temporary, "wb") as handle:
+                np.savez_compressed(handle, **arrays)
+
+        write_atomically(self.path / name, save)
+
+    def read_arrays(self, name: str) -> dict[str, Any]:
+        """Arrays by name, none where there is no such file."""
+        import numpy as np
+
+        path = self.path / name
+        if not path.exists():
+            return {}
+        with np.load(path) as stored:
+            return dict(stored)
 
     def read(self, name: str) -> Any:
         """A JSON file, None where there is none."""

@@ -43,6 +43,18 @@ class Case:
 
         return errors
 
+    def solution(self, problem: Problem) -> Callable[[PyTree], dict[str, np.ndarray]]:
+        """The grid, and on it the fields of parameters with the exact ones."""
+        z, exact = self.exact()
+        on_grid = self.on_grid(problem)
+
+        def solution(params: PyTree) -> dict[str, np.ndarray]:
+            found = dict(zip(exact, on_grid(params).T, strict=True))
+            fields = {f"{name} found": found[name] for name in exact} | {f"{name} exact": exact[name] for name in exact}
+            return {"z": z, **fields}
+
+        return solution
+
     def on_grid(self, problem: Problem) -> Callable[[PyTree], np.ndarray]:
         """The field at the points of the exact solution, one column for each component."""
         z = jnp.asarray(self.exact()[0])

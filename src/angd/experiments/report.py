@@ -20,10 +20,12 @@ from angd.experiments.compare_command import table
 from angd.experiments.config import Config
 from angd.experiments.files import write_atomically
 from angd.experiments.folder import Row, RunFolder, find_runs
+from angd.experiments.solution_figure import draw_solution
+from angd.experiments.themes import DARK, LIGHT
 
 FIELDS = "Errors are relative L² errors against the exact solution, the largest over the fields."
 ENERGIES = "Errors are Hartree above the reference: in the table on fresh walkers, in the figure those of training."
-QUANTITIES, AGAINST = ("error", "loss", "test_loss"), ("step", "cpu_seconds")
+AGAINST = ("step", "cpu_seconds")
 NUMBERS = ("step", "seconds", "cpu_seconds", "loss", "test_loss", "error", "damping", "norm", "accepted")
 
 
@@ -38,6 +40,16 @@ class Chapter:
     light: str
     dark: str
     csv: str
+    found: "Found | None"
+
+
+@dataclass(frozen=True)
+class Found:
+    """The solution of the best run, as pictures for a page."""
+
+    name: str
+    light: str
+    dark: str
 
 
 def write_report(paths: Sequence[Path], out: Path) -> Path:
@@ -64,7 +76,8 @@ def _chapter(name: str, folders: list[RunFolder], out: Path) -> Chapter:
     curves: dict[str, list[list[Row]]] = {}
     for folder in folders:
         curves.setdefault(figures.label(folder), []).append(folder.rows())
-    light, dark = (figures.draw(curves, QUANTITIES, AGAINST, theme) for theme in (figures.LIGHT, figures.DARK))
+    drawn = figures.quantities(name)
+    light, dark = (figures.draw(curves, drawn, AGAINST, theme) for theme in (LIGHT, DARK))
     for ending in (".png", ".pdf"):
         figures.save(light, out / f"{name}{ending}")
     text = as_csv(folders)
@@ -73,7 +86,19 @@ def _chapter(name: str, folders: list[RunFolder], out: Path) -> Chapter:
     link = "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
     entry = EXPERIMENTS[name]
     error = ENERGIES if entry.molecule else FIELDS
-    return Chapter(name, entry.about, error, rows, figures.as_svg(light), figures.as_svg(dark), link)
+    pictures = figures.as_svg(light), figures.as_svg(dark)
+    return Chapter(name, entry.about, error, rows, *pictures, link, _best_solution(folders))
+
+
+def _best_solution(folders: Sequence[RunFolder]) -> Found | None:
+    """Of the run with the smallest error, where runs keep their solutions."""
+    kept = [folder for folder in folders if (folder.path / "solution.npz").exists()]
+    if not kept:
+        return None
+    best = min(kept, key=lambda folder: folder.rows()[-1].error)
+    solution, config = best.read_arrays("solution.npz"), best.config()
+    light, dark = (figures.as_png(draw_solution(solution, theme)) for theme in (LIGHT, DARK))
+    return Found(f"{config.optimizer}, seed {config.seed}", light, dark)
 
 
 def as_csv(folders: Sequence[RunFolder]) -> str:

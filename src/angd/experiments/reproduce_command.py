@@ -18,7 +18,7 @@ DENSITIES = ("spring", "angd-fr", "ngd-w2", "angd-w2")
 # figure: methods, and what is drawn
 FIGURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     **dict.fromkeys(("burgers-sin", "burgers-cos", "euler"), (FIELDS, ("loss", "test_loss"))),
-    **dict.fromkeys(("vmc-be", "vmc-li2", "vmc-h10", "vmc-n2"), (DENSITIES, ("error",))),
+    **dict.fromkeys(("vmc-be", "vmc-li2", "vmc-h10", "vmc-n2"), (DENSITIES, ("energy",))),
 }
 
 

@@ -78,6 +78,8 @@ class Session:
         if self.code != FAILED:
             self._save(kept, stand, last)
         ended = setup.finish(stand.params) if setup.finish is not None and self.code in (0, FAILED) else None
+        if setup.solution is not None and stand.k > 0:
+            self.folder.write_arrays("solution.npz", setup.solution(stand.params))
         self.folder.write("summary.json", self.summary(stand, last, ended))
 
     def _save(self, kept: Checkpoints, stand: Stand, last: Row | None) -> None:

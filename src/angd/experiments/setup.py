@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, PyTree
 
 from angd.experiments import pinn, vmc
@@ -31,7 +32,7 @@ class Setup:
     """A run, ready to begin.
 
     **Attributes:** `look(stand, loss)` gives what is to be seen besides the loss; `finish(params)` a final evaluation
-    with `error` and `standard_error`, where looks are not the last word.
+    with `error` and `standard_error`, where looks are not the last word; `solution(params)` fields on a grid.
     """
 
     problem: Any
@@ -40,6 +41,7 @@ class Setup:
     key: Array
     look: Callable[[Stand, float], Look]
     finish: Callable[[PyTree], dict[str, float]] | None = None
+    solution: Callable[[PyTree], dict[str, np.ndarray]] | None = None
 
     def at_phase(self, phase: int) -> Stand:
         """A stand with the shapes of a phase instead of numbers."""
@@ -62,21 +64,22 @@ def prepare(config: Config) -> Setup:
 
 
 @lru_cache
-def _case(experiment: str, network: str, precision: str) -> tuple[Any, Any, Any]:
+def _case(experiment: str, network: str, precision: str) -> tuple[Any, Any, Any, Any]:
     """The problem and how it is looked at: the same objects for all runs of a process, so that they compile once."""
     case = pinn.CASES[experiment]
     problem = case.problem(network)
-    return problem, case.errors(problem), pinn.test_loss(problem)
+    return problem, case.errors(problem), pinn.test_loss(problem), case.solution(problem)
 
 
 def _equation(config: Config) -> Setup:
-    problem, errors, held_out = _case(config.experiment, config.network, config.precision)
+    problem, errors, held_out, solution = _case(config.experiment, config.network, config.precision)
     return Setup(
         problem=problem,
         phases=pinn.phases(config.preset(), problem, config.seed),
         params=jax.tree.map(jnp.asarray, problem.init(jax.random.key(config.seed))),
         key=jax.random.key(1000 + config.seed),
         look=lambda stand, loss: Look(errors(stand.params), held_out(stand.params)),
+        solution=solution,
     )
 
 
@@ -90,8 +93,8 @@ def _ground_state(config: Config, name: str) -> Setup:
 
     def look(stand: Stand, loss: float) -> Look:
         """Training energies, for the curve only; the loss of pretraining is none."""
-        known = exact is not None and stand.phase > 0
-        return Look({"energy": abs(loss - exact)} if known else {}, chain=vmc.chain_report(problem, stand))
+        errors = {} if exact is None or stand.phase == 0 else {"energy": loss - exact}
+        return Look(errors, chain=vmc.chain_report(problem, stand))
 
     def finish(params: PyTree) -> dict[str, float]:
         return vmc.final(made, options, params, jax.random.fold_in(key, 2**31 - 1))
