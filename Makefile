@@ -44,6 +44,7 @@ bench: setup  ## Run the benchmarks side by side with what one would use instead
 	$(BIN)/python benchmarks/jacobian.py
 	$(BIN)/python benchmarks/step.py
 	$(BIN)/python benchmarks/pinn.py
+	$(BIN)/python benchmarks/vmc.py
 
 docs: setup  ## Build the documentation into site/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt

@@ -1,17 +1,20 @@
 """Accelerated against plain natural gradients, and both against SGD and Adam: results/comparison.json.
 
     python tools/measure_comparison.py [experiment…] [--metrics=l2,h1,h2] [--most=24] [--steps=300] [--work=DIR]
+                                         [--network=paper [--final=60]]
 
 On fixed points, as many for every method, more than parameters; natural gradients with a line search (with constant
 steps the best settings of one seed diverged with another, the accelerated ones late). Every method has the same number
 of configurations and `angd sweep` halves them by the test loss; the winner runs with three seeds. "iterations" is how
 many steps the accelerated method needs to reach, and keep, the loss at which the plain one ends: the training loss, and
-the test loss. What is in DIR is not run again; with `--count` nothing is run, and iterations are counted again.
+the test loss. With `--network=paper` the winners, still tuned on the small network, run on the paper's, for `--final`
+steps. What is in DIR is not run again; with `--count` nothing is run, and iterations are counted again.
 """
 
 import json
 import statistics
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +41,6 @@ def tuned(name: str, method: str, most: int, steps: int, work: Path) -> tuple[Co
 
 def final(config: Config, seed: int, work: Path) -> list[Row]:
     """The winner from another start."""
-    from dataclasses import replace
-
     from angd.experiments.session import Session
 
     config = replace(config, seed=seed)
@@ -74,10 +75,14 @@ def speeds(found: dict[str, Any], metric: str) -> dict[str, Any]:
     return {quantity: speed(plain, fast, quantity) for quantity in ("loss", "test_loss")}
 
 
-def compare(name: str, metric: str, most: int, steps: int, work: Path) -> dict[str, Any]:
+def compare(name: str, metric: str, most: int, steps: int, work: Path, end: int | None = None) -> dict[str, Any]:
+    """Tuned on the small network, and run there, or for `end` steps on the paper's."""
     found, courses = {}, {}
     for method in ("sgd", "adam", f"ngd-{metric}", f"angd-{metric}"):
-        best, seconds = tuned(name, method, most, steps if "ngd" in method else FIRST * steps, work)
+        times = 1 if "ngd" in method else FIRST
+        best, seconds = tuned(name, method, most, times * steps, work)
+        if end is not None:
+            best = replace(best, network="paper", max_steps=times * end)
         courses[method] = [final(best, seed, work) for seed in SEEDS]
         found[method] = {
             "options": best.changes(),
@@ -117,7 +122,7 @@ def main(arguments: list[str]) -> None:
         values = json.loads(OUT.read_text(encoding="utf-8"))["values"]
         for metrics in values.values():
             for metric, found in metrics.items():
-                found["iterations"] = speeds(found, metric)
+                found["iterations"] = speeds(found, metric.removesuffix("-paper"))
         save(values)
         return
     given = dict(a[2:].split("=", 1) for a in arguments if a.startswith("--"))
@@ -125,9 +130,11 @@ def main(arguments: list[str]) -> None:
     names = [a for a in arguments if not a.startswith("--")] or ["burgers", "burgers-cos", "euler"]
     for metric in given.get("metrics", "l2,h1,h2").split(","):
         for name in names:
-            found = compare(name, metric, int(given.get("most", 24)), int(given.get("steps", 300)), work)
+            most, steps = int(given.get("most", 24)), int(given.get("steps", 300))
+            end = int(given.get("final", 60)) if given.get("network") == "paper" else None
+            found = compare(name, metric, most, steps, work, end)
             values = json.loads(OUT.read_text(encoding="utf-8"))["values"] if OUT.exists() else {}
-            values.setdefault(name.replace("-", "_"), {})[metric] = found
+            values.setdefault(name.replace("-", "_"), {})[metric if end is None else f"{metric}-paper"] = found
             save(values)
 
 

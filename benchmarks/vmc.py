@@ -1,0 +1,125 @@
+"""Ground states, part by part: forward Laplacian against a loop, one step split, kernels, and two devices.
+
+    python benchmarks/vmc.py [--quick]
+
+- "loop" is the Laplacian one second derivative at a time (`kinetic_energy_by_loop`); "folx, all at once" is the forward
+  Laplacian of all walkers together, "folx, chunks" what `GroundState` does.
+- The parts of a Fisher–Rao step: moves of the chain, local energies, rows ∂_θ log ρ, the n × n kernel from them (dense,
+  or from the layers' factors), the solution in double precision.
+- Two devices are simulated on the cores of this machine, walkers split between them.
+
+Times of one system come from one run, interleaved; read the ratios.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+# Two simulated devices; must precede the import of JAX.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from angd.experiments.runner import cast
+from angd.jacobian import Dense, Factored, jacobian
+from angd.problems.vmc import MOLECULES, AroundNuclei, Coulomb, FermiNet, GroundState, Metropolis
+from angd.problems.vmc.problem import kinetic_energy_by_loop
+from angd.solvers.positive import positive
+from timing import best_times
+
+
+def ready(name: str, walkers: int) -> tuple[GroundState, Any, Any, Metropolis]:
+    """The problem in single precision, parameters, settled walkers and their chain."""
+    molecule = MOLECULES[name]
+    network = FermiNet(molecule)
+    problem = GroundState(network, Coulomb(molecule))
+    params = cast(network.init(jax.random.key(0)), True)
+    chain = Metropolis(AroundNuclei(molecule), walkers=walkers, burn_in=20)
+    return problem, params, cast(eqx.filter_jit(chain)(jax.random.key(1), problem, params), True), chain
+
+
+def laplacians(problem: GroundState, params: Any, xs: Any) -> dict[str, Callable[[], Any]]:
+    """Local energies of all walkers in several ways."""
+
+    def loop(params: Any, x: Any) -> Any:
+        return kinetic_energy_by_loop(lambda y: problem.log_psi(params, y)[1], x) + problem.potential(x)
+
+    by_loop = eqx.filter_jit(lambda params, xs: jax.vmap(loop, (None, 0))(params, xs))
+    found = {
+        "local energy, loop": by_loop,
+        "local energy, folx all at once": eqx.filter_jit(
+            lambda params, xs: jax.vmap(problem.variation, (None, 0))(params, xs)
+        ),
+        "local energy, folx in chunks": eqx.filter_jit(problem.local_energies),
+    }
+    return {name: partial(job, params, xs) for name, job in found.items()}
+
+
+def parts(problem: GroundState, params: Any, walkers: Any, chain: Metropolis) -> dict[str, Callable[[], Any]]:
+    """What a step is made of."""
+    xs, n = walkers.x, len(walkers.x)
+    move = eqx.filter_jit(chain.move)
+    build = {form: eqx.filter_jit(partial(jacobian, problem.log_density, form=form)) for form in (Dense, Factored)}
+    rows = {form: make(params, xs) for form, make in build.items()}
+    kernel = eqx.filter_jit(lambda O: O.kernel())
+    K = jnp.asarray(kernel(rows[Dense]), jnp.float64)
+    solve = jax.jit(lambda K, y: positive(K, False).at(1e-3 * n).solve(y))
+    found: dict[str, Callable[[], Any]] = {
+        "ten moves": lambda: move(jax.random.key(2), problem, params, walkers).x,
+        "rows, dense": lambda: jax.tree.leaves(build[Dense](params, xs)),
+        "rows, factors": lambda: jax.tree.leaves(build[Factored](params, xs)),
+        "kernel of dense rows": partial(kernel, rows[Dense]),
+        "kernel of factors": partial(kernel, rows[Factored]),
+        "Cholesky and solve": partial(solve, K, jnp.ones(n)),
+    }
+    chosen = eqx.filter_jit(lambda params, xs: jacobian(problem.log_density, params, xs).kernel())
+    dense = eqx.filter_jit(lambda params, xs: jacobian(problem.log_density, params, xs, form=Dense).kernel())
+    return found | {
+        "rows and kernel, dense": partial(dense, params, xs),
+        "rows and kernel, as chosen": partial(chosen, params, xs),
+    }
+
+
+def devices(problem: GroundState, params: Any, xs: Any) -> dict[str, Callable[[], Any]]:
+    """Local energies on one device, and with the walkers split between two."""
+    both = NamedSharding(Mesh(np.array(jax.devices()[:2]), ("walkers",)), PartitionSpec("walkers"))
+    energies = eqx.filter_jit(lambda params, xs: jax.vmap(problem.variation, (None, 0))(params, xs))
+    split = jax.device_put(xs, both)
+    difference = np.max(np.abs(np.asarray(energies(params, split)) - np.asarray(energies(params, xs))))
+    print(f"  two devices: local energies differ by at most {difference:.1e} Ha", flush=True)
+    return {
+        "energies, one device": partial(energies, params, xs),
+        "energies, two devices": partial(energies, params, split),
+    }
+
+
+def report(name: str, walkers: int, repeats: int) -> None:
+    problem, params, start, chain = ready(name, walkers)
+    p = sum(leaf.size for leaf in jax.tree.leaves(params))
+    print(f"\n{name}: {walkers} walkers, {p} parameters, float32", flush=True)
+    groups = {
+        "Laplacian": (laplacians(problem, params, start.x), "local energy, loop"),
+        "step": (parts(problem, params, start, chain), "rows and kernel, dense"),
+        "devices": (devices(problem, params, start.x), "energies, one device"),
+    }
+    for jobs, base in groups.values():
+        times = best_times(jobs, repeats)
+        for part, seconds in times.items():
+            print(f"  {part:<32}{1e3 * seconds:10.1f} ms{times[base] / seconds:8.2f} × faster than {base}", flush=True)
+
+
+def main() -> None:
+    jax.config.update("jax_enable_x64", True)
+    quick = "--quick" in sys.argv
+    for name, walkers in (("Be", 64 if quick else 1000), ("N2", 16 if quick else 512)):
+        report(name, walkers, 1 if quick else 3)
+
+
+if __name__ == "__main__":
+    main()
