@@ -75,15 +75,22 @@ PAPER_ANGD: Grid = PAPER_NGD | {"mu": (0.99, 0.95, 0.9, 0.85), "beta": (0.1, 0.5
 PAPER_ADAM: Grid = PAPER_NGD | {"momentum": (0.9, 0.99), "second": (0.99, 0.999)}
 
 SPACES = {"l2": "L² metric", "h1": "H¹ metric", "h2": "H² metric"}
+# Derivatives make the metric larger, and damping is in its units.
+SIZES = {"l2": 1, "h1": 10, "h2": 100}
+
+
+def _scaled(grid: Grid, metric: str) -> Grid:
+    return {**grid, "damping": tuple(SIZES[metric] * value for value in grid["damping"])}
 
 
 def _plain(metric: str) -> Optimiser:
-    return Optimiser(f"natural gradient, {SPACES[metric]}", Sobolev(metric=metric, rate=1.0), NGD, PAPER_NGD)
+    options = Sobolev(metric=metric, rate=1.0, damping=1e-3 * SIZES[metric])
+    return Optimiser(f"natural gradient, {SPACES[metric]}", options, _scaled(NGD, metric), PAPER_NGD)
 
 
 def _accelerated(metric: str) -> Optimiser:
-    about = f"accelerated natural gradient, {SPACES[metric]}"
-    return Optimiser(about, Sobolev(metric=metric, mu=0.8, rate=0.03), ANGD, PAPER_ANGD)
+    options = Sobolev(metric=metric, mu=0.8, rate=0.03, damping=1e-3 * SIZES[metric])
+    return Optimiser(f"accelerated natural gradient, {SPACES[metric]}", options, _scaled(ANGD, metric), PAPER_ANGD)
 
 
 FIELDS: Mapping[str, Optimiser] = {
