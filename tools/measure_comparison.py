@@ -78,7 +78,8 @@ def speeds(found: dict[str, Any], metric: str) -> dict[str, Any]:
 def compare(name: str, metric: str, most: int, steps: int, work: Path, end: int | None = None) -> dict[str, Any]:
     """Tuned on the small network, and run there, or for `end` steps on the paper's."""
     found, courses = {}, {}
-    for method in ("sgd", "adam", f"ngd-{metric}", f"angd-{metric}"):
+    first = ("sgd", "adam") if metric == "l2" else ()  # which have no metric
+    for method in (*first, f"ngd-{metric}", f"angd-{metric}"):
         times = 1 if "ngd" in method else FIRST
         best, seconds = tuned(name, method, most, times * steps, work)
         if end is not None:
