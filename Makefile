@@ -8,7 +8,7 @@ WORKERS ?= 2
 DEMO ?= 75 cpu-seconds
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow bench check docs figures numbers measure lock clean
+.PHONY: help setup demo test test-slow bench check docs figures gallery numbers measure lock clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,13 +53,18 @@ docs: setup  ## Build the documentation into site/
 figures: setup  ## Redraw the figures that the docs show
 	$(BIN)/python docs/figures.py
 
+gallery: setup  ## Run what the gallery shows, and draw it (ten minutes of CPU)
+	$(BIN)/python docs/figures.py gallery
+
 numbers: setup  ## Measure results/*.json again and write the numbers into README and docs
 	$(BIN)/python tools/measure_flow.py
 	$(BIN)/python tools/fill_numbers.py --write
 
-measure: setup  ## Run the long experiments behind results/pinn.json and results/comparison.json (hours)
+measure: setup  ## Run the long experiments behind results/*.json (many hours)
 	$(BIN)/python tools/measure_pinn.py
 	$(BIN)/python tools/measure_comparison.py
+	$(BIN)/python tools/measure_momentum.py
+	$(BIN)/python tools/measure_vmc.py
 	$(BIN)/python tools/fill_numbers.py --write
 
 lock:  ## Renew the pinned requirements (needs uv)

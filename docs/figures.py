@@ -1,4 +1,7 @@
-"""Draw the figures that the docs show, by the program itself: `make figures`."""
+"""Draw the figures that the docs show, by the program itself: `make figures`; `make gallery` for those of the gallery.
+
+`python docs/figures.py demo runs/demo` keeps what `make demo` drew.
+"""
 
 import json
 import shutil
@@ -9,6 +12,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from angd.cli import main
+from angd.experiments.figures import draw, label, save
+from angd.experiments.folder import Row, find_runs
 from angd.experiments.themes import LIGHT
 
 FOLDER = Path(__file__).parent / "figures"
@@ -28,6 +33,36 @@ def heat() -> int:
         code = main([*COMPARISON, "--out", folder])
         shutil.copy(Path(folder) / "report" / "heat.png", FOLDER / "heat.png")
     return code
+
+
+# picture: arguments of `angd run`, and which of its figures; docs/gallery.md says the same
+GALLERY = {
+    "burgers-minus-sin": ("burgers --max-cpu-seconds 100", "solution"),
+    "burgers-cos": ("burgers-cos --max-cpu-seconds 200", "solution"),
+    "euler": ("euler --max-cpu-seconds 60", "solution"),
+    "beryllium": ("vmc-be --max-cpu-seconds 250", "history"),
+}
+
+
+def gallery() -> int:
+    """Runs of some minutes, with their figures."""
+    codes = []
+    for name, (arguments, figure) in GALLERY.items():
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "run"
+            codes.append(main(["run", *arguments.split(), "--out", str(out)]))
+            shutil.copy(out / "figures" / f"{figure}.png", FOLDER / f"{name}.png")
+    return max(codes)
+
+
+def demo(folder: Path) -> int:
+    """From what `make demo` left in a folder: the whole figure of its report, and its errors alone."""
+    curves: dict[str, list[list[Row]]] = {}
+    for run in find_runs([folder]):
+        curves.setdefault(label(run), []).append(run.rows())
+    save(draw(curves, ("error",), ("step", "cpu_seconds")), FOLDER / "demo.png")
+    shutil.copy(folder / "report" / "burgers.png", FOLDER / "burgers.png")
+    return 0
 
 
 RESULTS = Path(__file__).parent.parent / "results" / "comparison.json"
@@ -56,5 +91,9 @@ def comparison() -> int:
 
 
 if __name__ == "__main__":
+    if "gallery" in sys.argv:
+        sys.exit(gallery())
+    if "demo" in sys.argv:
+        sys.exit(demo(Path(sys.argv[-1])))
     drawn = [main(["flow", *options, "--out", str(FOLDER / f"{name}.png")]) for name, options in FIGURES.items()]
     sys.exit(max([*drawn, heat(), comparison()]))

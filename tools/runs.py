@@ -1,0 +1,85 @@
+"""Many `angd run`s, each in a process of its own on one core, into one result file that grows as they end."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any
+
+from angd.experiments.files import write_atomically
+from angd.experiments.folder import RunFolder
+from environment import stamp
+
+LOOKS = 60
+Suites = dict[str, dict[str, str]]  # suite: row: arguments of `angd run`
+
+
+def find(suites: Suites, row: str) -> str:
+    """Arguments of a row."""
+    for rows in suites.values():
+        if row in rows:
+            return rows[row]
+    raise SystemExit(f"There is no row called {row!r}: {', '.join(r for rows in suites.values() for r in rows)}.")
+
+
+def run(arguments: str, row: str, seed: int, core: int) -> dict[str, Any]:
+    """One run: its looks, thinned, and how it ended."""
+    environment = os.environ | {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+    with tempfile.TemporaryDirectory() as place:
+        folder = RunFolder(Path(place) / "run")
+        angd = [sys.executable, "-m", "angd.cli", "run", *arguments.split(), "--seed", str(seed)]
+        command = ["taskset", "-c", str(core), *angd, "--out", str(folder.path), "--checkpoint-seconds", "300"]
+        subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=True)
+        rows, summary = folder.rows(), folder.read("summary.json")
+    names = list(rows[-1].errors)
+    kept = rows[:: max(1, len(rows) // LOOKS)]
+    kept = kept if kept[-1] is rows[-1] else [*kept, rows[-1]]
+    records = [[round(r.cpu_seconds, 1), r.step, r.loss, *(r.errors.get(name) for name in names)] for r in kept]
+    found = {"row": row, "seed": seed, "columns": ["cpu_seconds", "step", "loss", *names], "records": records}
+    if "evaluation" in summary:
+        found |= {"error": summary["error"], "standard_error": summary["standard_error"]} | summary["evaluation"]
+    return found
+
+
+def measure(
+    out: Path,
+    suites: Suites,
+    summary: Callable[[list[dict[str, Any]]], dict[str, Any]],
+    arguments: list[str],
+) -> None:
+    """What the command line names, `[SUITE | ROW]… [--seeds=0,1,2] [--again]`; runs that the file has are kept."""
+    seeds = [int(s) for s in next((a[8:] for a in arguments if a.startswith("--seeds=")), "0,1,2").split(",")]
+    names = [a for a in arguments if not a.startswith("--")] or list(suites)
+    rows = {row: find(suites, row) for name in names for row in suites.get(name, {name: ""})}
+    runs = json.loads(out.read_text(encoding="utf-8"))["runs"] if out.exists() else []
+    done = set() if "--again" in arguments else {(r["row"], r["seed"]) for r in runs}
+    todo = [(row, seed) for seed in seeds for row in rows if (row, seed) not in done]
+    free, lock = SimpleQueue(), Lock()
+    for core in sorted(os.sched_getaffinity(0)):
+        free.put(core)
+
+    def one(job: tuple[str, int]) -> None:
+        core = free.get()
+        found = run(rows[job[0]], *job, core)
+        free.put(core)
+        with lock:
+            runs[:] = [r for r in runs if (r["row"], r["seed"]) != job] + [found]
+            save(out, runs, summary)
+
+    with ThreadPoolExecutor(free.qsize()) as pool:
+        list(pool.map(one, todo))
+
+
+def save(out: Path, runs: list[dict[str, Any]], summary: Callable[[list[dict[str, Any]]], dict[str, Any]]) -> None:
+    """In the order of rows and seeds, with the environment and the summary."""
+    runs.sort(key=lambda r: (r["row"], r["seed"]))
+    report = stamp(f"python tools/measure_{out.stem}.py", sorted({r["seed"] for r in runs}))
+    report |= {"values": summary(runs), "runs": runs}
+    text = json.dumps(report, indent=1).replace("\n     ", " ").replace("\n    ]", "]")
+    write_atomically(out, lambda path: path.write_text(text + "\n", encoding="utf-8"))
