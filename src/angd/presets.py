@@ -18,7 +18,6 @@ from typing import Any
 
 from angd.controllers import AbstractController, Constant, LineSearch, StepNorm
 from angd.flow.coefficients import ARGFlow
-from angd.flow.schedules import as_schedule, check_at_start
 from angd.metrics import AbstractMetric, Energy, FisherRao, Wasserstein
 from angd.solvers import KFAC, AbstractSolver, Kernel, Normal, ProjectedMomentum
 from angd.step import ANGD
@@ -74,16 +73,9 @@ def wqmc(
 
 
 def _unaccelerated(rate: Any, factor: float = 1.0) -> ARGFlow:
-    """μ = 0 and h²γ = factor · rate with γ = 1/h, so that the rate may decay."""
-    schedule = as_schedule(rate, "rate")
-    check_at_start(schedule, "rate", 1.0, positive=True)
-    if not callable(rate):
-        return ARGFlow.gradient(factor * rate)
+    """μ = 0 and h²γ = factor · rate, which may decay."""
 
-    def h(k: Any, t: Any) -> Any:
-        return factor * schedule(k, t)
+    def scaled(k: Any, t: Any) -> Any:
+        return factor * rate(k, t)
 
-    def inverse(k: Any, t: Any) -> Any:
-        return 1 / h(k, t)
-
-    return ARGFlow(alpha=inverse, gamma=inverse, h=h)
+    return ARGFlow.gradient(scaled if callable(rate) else factor * rate)

@@ -13,9 +13,9 @@ from angd.experiments.flow_catalogue import FLOWS
 from angd.experiments.flow_problems import build
 
 MISTAKES = [
-    (["--manifold", "fishr-rao"], "did you mean fisher-rao?"),
-    (["--manifold", "nowhere"], "known are"),
-    (["--functional", "entropy"], "unknown functional on fisher-rao"),
+    (["--manifold", "fishr-rao"], "did you mean 'fisher-rao'?"),
+    (["--manifold", "nowhere"], "there are"),
+    (["--functional", "entropy"], "There is no functional on fisher-rao"),
     (["--alpha", "-1"], "must be finite and ≥ 0"),
     (["--alpha", "nan"], "may only contain numbers"),
     (["--beta", "1/0"], "must be finite"),

@@ -1,6 +1,6 @@
 """The flows that can be run by name: manifold → functional → one line about it. Imports nothing heavy."""
 
-import difflib
+from angd.experiments.options import unknown
 
 FLOWS: dict[str, dict[str, str]] = {
     "sobolev": {
@@ -30,16 +30,10 @@ FLOWS: dict[str, dict[str, str]] = {
 def pick(manifold: str, functional: str | None) -> str:
     """The functional to run; an unknown name is refused with the nearest known one."""
     if manifold not in FLOWS:
-        raise ValueError(_unknown("manifold", manifold, list(FLOWS)))
+        raise ValueError(unknown("manifold", manifold, FLOWS))
     known = list(FLOWS[manifold])
     if functional is None:
         return known[0]
     if functional not in known:
-        raise ValueError(_unknown(f"functional on {manifold}", functional, known))
+        raise ValueError(unknown(f"functional on {manifold}", functional, known))
     return functional
-
-
-def _unknown(kind: str, name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
-    return f"unknown {kind} {name!r}: {hint}"

@@ -58,20 +58,10 @@ def optimiser(options: Vmc) -> Any:
     return angd.ANGD(flow(options), metric(options), solver(options), controller(options))
 
 
-class _Inverse(eqx.Module):
-    """1/h."""
-
-    h: angd.InverseTime
-
-    def __call__(self, k: Any, t: Any) -> Any:
-        return 1 / self.h(k, t)
-
-
 def flow(options: Vmc) -> angd.ARGFlow:
-    """h and, with momentum, α and β fall as 1/(1 + decay k); without, γ = 1/h, so that h is the rate."""
+    """The rate, and α and β with it, fall as 1/(1 + decay k)."""
     if options.mu == 0:
-        rate = angd.InverseTime(options.rate, options.decay)
-        return angd.ARGFlow(alpha=_Inverse(rate), gamma=_Inverse(rate), h=rate)
+        return angd.ARGFlow.gradient(angd.InverseTime(options.rate, options.decay))
     h, slow = options.rate**0.5, options.decay / 2  # the rate is h²
     return angd.ARGFlow(
         alpha=angd.InverseTime((1 - options.mu) / h, slow),

@@ -20,6 +20,7 @@ from angd.flow.schedules import (
     LookAhead,
     OnePlusOverTime,
     OverTime,
+    Reciprocal,
     Schedule,
     as_schedule,
     check_at_start,
@@ -122,13 +123,15 @@ class ARGFlow(eqx.Module):
         return cls(alpha=alpha(0, t0) if constant else alpha, beta=beta, h=h(0, t0) if constant else h, t0=t0)
 
     @classmethod
-    def gradient(cls, rate: float) -> "ARGFlow":
-        """Unaccelerated, h = rate and α = γ = 1/rate: natural gradient descent.
+    def gradient(cls, rate: Any) -> "ARGFlow":
+        """Unaccelerated, h = rate and α = γ = 1/rate: natural gradient descent, whose rate may be a schedule.
 
         In continuous time its friction is so high that it follows ρ̇ = −grad L within O(rate).
         """
-        check_at_start(Constant(rate), "rate", 1.0, positive=True)
-        return cls(alpha=1 / rate, gamma=1 / rate, h=rate)
+        schedule = as_schedule(rate, "rate")
+        check_at_start(schedule, "rate", 1.0, positive=True)
+        inverse = Reciprocal(schedule) if callable(rate) else 1 / rate
+        return cls(alpha=inverse, gamma=inverse, h=rate)
 
     @classmethod
     def heavy_ball(cls, mu: float, rate: float) -> "ARGFlow":

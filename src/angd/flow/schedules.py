@@ -46,6 +46,18 @@ class InverseTime(eqx.Module):
         return f"{self.value:g}/(1+{self.decay:g}k)"
 
 
+class Reciprocal(eqx.Module):
+    """One over a schedule."""
+
+    schedule: Any
+
+    def __call__(self, k, t):
+        return 1 / self.schedule(k, t)
+
+    def __str__(self):
+        return f"1/({self.schedule})"
+
+
 class OverTime(eqx.Module):
     """`value / t`: vanishing damping, for which the O(1/t²) rate is proved."""
 
