@@ -28,7 +28,7 @@ SUITES: Suites = {
     # as tuned by `angd sweep`: docs/pinn.md says how
     "rivals": {
         "adam": f"burgers --optimizer adam --set rate=0.01 halving=12000 --max-cpu-seconds {FIVE}",
-        "lbfgs": f"burgers --optimizer lbfgs --max-cpu-seconds {FIVE}",
+        "lbfgs": f"burgers --optimizer lbfgs --set keep=500 interior=3000 memory=100 --max-cpu-seconds {FIVE}",
         "ssbroyden": f"burgers --optimizer ssbroyden --max-cpu-seconds {FIVE}",
     },
 }
