@@ -1,11 +1,14 @@
 """Controllers that look at the direction only: they need no loss, so they serve densities as well."""
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import PyTree
 
 from angd.controllers.base import AbstractController, Proposal, Trial
+from angd.flow.schedules import is_concrete
 from angd.tree import norm
 
 
@@ -15,10 +18,10 @@ class StepNorm(AbstractController):
     SPRING uses C = 1e-3; on small systems that is often far too little.
     """
 
-    C: float
+    C: Any
 
     def __check_init__(self):
-        if not self.C > 0:
+        if is_concrete(self.C) and not self.C > 0:
             raise ValueError(f"StepNorm: C must be positive, got {self.C}.")
 
     def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:

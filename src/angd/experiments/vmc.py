@@ -61,13 +61,18 @@ def optimiser(options: Vmc) -> Any:
 def flow(options: Vmc) -> angd.ARGFlow:
     """The rate, and α and β with it, fall as 1/(1 + decay k)."""
     if options.mu == 0:
-        return angd.ARGFlow.gradient(angd.InverseTime(options.rate, options.decay))
+        return angd.ARGFlow.gradient(_falling(options.rate, options.decay))
     h, slow = options.rate**0.5, options.decay / 2  # the rate is h²
     return angd.ARGFlow(
-        alpha=angd.InverseTime((1 - options.mu) / h, slow),
-        beta=angd.InverseTime(options.beta, slow) if options.beta else 0.0,
-        h=angd.InverseTime(h, slow),
+        alpha=_falling((1 - options.mu) / h, slow),
+        beta=_falling(options.beta, slow) if options.beta else 0.0,
+        h=_falling(h, slow),
     )
+
+
+def _falling(value: float, decay: float) -> angd.InverseTime:
+    """What is tuned enters as arrays, so that a sweep compiles once."""
+    return angd.InverseTime(jnp.asarray(value), jnp.asarray(decay))
 
 
 def metric(options: Vmc) -> Any:
@@ -84,10 +89,11 @@ def metric(options: Vmc) -> Any:
 
 def solver(options: Vmc) -> Any:
     """The kernel (by Woodbury's identity for Wasserstein-2) or Kronecker factors; with projected momentum if asked."""
+    damping = jnp.asarray(options.damping)
     if options.solver == "kfac":
-        inner: Any = angd.KFAC(options.damping)
+        inner: Any = angd.KFAC(damping)
     else:
-        inner = angd.Kernel(options.damping) if options.metric == "fisher-rao" else angd.Normal(options.damping)
+        inner = angd.Kernel(damping) if options.metric == "fisher-rao" else angd.Normal(damping)
     return angd.ProjectedMomentum(options.eta, inner) if options.eta > 0 else inner
 
 
@@ -96,7 +102,7 @@ def controller(options: Vmc) -> Any:
     restarts = [angd.Restart()] if options.restart else []
     if options.restart_above < INFINITE:
         restarts.append(angd.Restart(options.restart_above))
-    return angd.chain([*restarts, angd.StepNorm(options.norm)])
+    return angd.chain([*restarts, angd.StepNorm(jnp.asarray(options.norm))])
 
 
 def _finite(value: float) -> float | None:
