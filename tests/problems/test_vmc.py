@@ -1,5 +1,6 @@
 """Ground states: exact cases, independent derivatives, chains with known laws, and a sentence for every mistake."""
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -134,14 +135,14 @@ def test_fisher_rao_without_momentum_is_minsr_and_with_projection_spring():
         assert np.allclose(ravel_pytree(found)[0], theta, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["He", "LiH"])
-def test_the_forward_laplacian_is_the_loop_s(name):
+@pytest.mark.parametrize(("name", "sparsity"), [("He", 0), ("LiH", 0), ("LiH", 6)])
+def test_the_forward_laplacian_is_the_loop_s(name, sparsity):
     network = FermiNet(MOLECULES[name], **TINY, last=5)
     params = network.init(jax.random.key(0))
     xs = AroundNuclei(MOLECULES[name])(jax.random.key(1), 3)
     forward, loop = (
         jax.jit(jax.vmap(lambda x, f=f: f(lambda y: network(params, y)[1], x)))(xs)
-        for f in (kinetic_energy, kinetic_energy_by_loop)
+        for f in (partial(kinetic_energy, sparsity=sparsity), kinetic_energy_by_loop)
     )
     assert np.allclose(forward, loop, rtol=1e-6)
 
