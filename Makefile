@@ -61,10 +61,12 @@ numbers: setup  ## Measure results/*.json again and write the numbers into READM
 	$(BIN)/python tools/fill_numbers.py --write
 
 measure: setup  ## Run the long experiments behind results/*.json (many hours)
+	$(BIN)/python tools/tune_rivals.py
 	$(BIN)/python tools/measure_pinn.py
 	$(BIN)/python tools/measure_comparison.py
 	$(BIN)/python tools/measure_momentum.py
 	$(BIN)/python tools/measure_vmc.py
+	$(BIN)/python tools/measure_beryllium.py
 	$(BIN)/python tools/fill_numbers.py --write
 
 lock:  ## Renew the pinned requirements (needs uv)

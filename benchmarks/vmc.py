@@ -103,11 +103,12 @@ def report(name: str, walkers: int, repeats: int) -> None:
     problem, params, start, chain = ready(name, walkers)
     p = sum(leaf.size for leaf in jax.tree.leaves(params))
     print(f"\n{name}: {walkers} walkers, {p} parameters, float32", flush=True)
-    groups = {
+    groups: dict[str, Any] = {
         "Laplacian": (laplacians(problem, params, start.x), "local energy, loop"),
         "step": (parts(problem, params, start, chain), "rows and kernel, dense"),
-        "devices": (devices(problem, params, start.x), "energies, one device"),
     }
+    if len(jax.devices()) > 1:
+        groups["devices"] = devices(problem, params, start.x), "energies, one device"
     for jobs, base in groups.values():
         times = best_times(jobs, repeats)
         for part, seconds in times.items():

@@ -12,8 +12,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from angd.cli import main
-from angd.experiments.figures import draw, label, save
-from angd.experiments.folder import Row, find_runs
+from angd.experiments.figures import curves, draw, save
+from angd.experiments.folder import find_runs
 from angd.experiments.themes import LIGHT
 
 FOLDER = Path(__file__).parent / "figures"
@@ -57,10 +57,8 @@ def gallery() -> int:
 
 def demo(folder: Path) -> int:
     """From what `make demo` left in a folder: the whole figure of its report, and its errors alone."""
-    curves: dict[str, list[list[Row]]] = {}
-    for run in find_runs([folder]):
-        curves.setdefault(label(run), []).append(run.rows())
-    save(draw(curves, ("error",), ("step", "cpu_seconds")), FOLDER / "demo.png")
+    found = sorted(find_runs([folder]), key=lambda run: run.rows()[-1].error)
+    save(draw(curves(found), ("error",), ("step", "cpu_seconds")), FOLDER / "demo.png")
     shutil.copy(folder / "report" / "burgers.png", FOLDER / "burgers.png")
     return 0
 
@@ -93,7 +91,7 @@ def comparison() -> int:
 if __name__ == "__main__":
     if "gallery" in sys.argv:
         sys.exit(gallery())
-    if "demo" in sys.argv:
-        sys.exit(demo(Path(sys.argv[-1])))
+    if sys.argv[1:2] == ["demo"]:
+        sys.exit(demo(Path(*sys.argv[2:3])))
     drawn = [main(["flow", *options, "--out", str(FOLDER / f"{name}.png")]) for name, options in FIGURES.items()]
     sys.exit(max([*drawn, heat(), comparison()]))

@@ -23,6 +23,7 @@ from angd.experiments.files import write_atomically
 from angd.experiments.folder import Row
 from angd.experiments.sweep_command import SweepOptions, sweep
 from environment import stamp
+from settled import settled
 
 OUT = Path(__file__).parent.parent / "results" / "comparison.json"
 SEEDS = (0, 1, 2)
@@ -50,10 +51,8 @@ def final(config: Config, seed: int, work: Path) -> list[Row]:
 
 def iterations_to(run: dict[str, list[Any]], quantity: str, goal: float) -> float:
     """The first look from which on a loss stays at or below a goal; infinite where there is none."""
-    values = [float("inf") if value is None else value for value in run[quantity]]
-    above = [i for i, value in enumerate(values) if not value <= goal]
-    first = above[-1] + 1 if above else 0
-    return run["steps"][first] if first < len(values) else float("inf")
+    first = settled(run[quantity], goal)
+    return float("inf") if first is None else run["steps"][first]
 
 
 def speed(plain: list[dict[str, Any]], fast: list[dict[str, Any]], quantity: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from angd.experiments.pinn import CASES, spread
 from angd.experiments.runner import Budget, Phase, Stand, train
 from angd.problems.pinn import Fixed, Problem, Uniform
 from environment import stamp
+from settled import settled
 
 OUT = Path(__file__).parent.parent / "results" / "momentum.json"
 SEEDS, STEPS, DAMPING = (0, 1, 2), 200, 1e-2
@@ -49,11 +50,10 @@ def course(problem: Problem, optimiser: Any, seed: int) -> tuple[list[float], in
     return [report.loss for report in reports], sum(report.restarted for report in reports)
 
 
-def reached(losses: list[float], goal: float) -> float:
-    """The first step from which on the loss stays at or below a goal."""
-    above = [k for k, loss in enumerate(losses) if not loss <= goal]
-    first = above[-1] + 1 if above else 0
-    return first if first < len(losses) else float("inf")
+def steps_to(losses: list[float], goal: float) -> float:
+    """Steps until the loss stays at or below a goal."""
+    found = settled(losses, goal)
+    return float("inf") if found is None else found
 
 
 def measure() -> dict[str, Any]:
@@ -65,7 +65,7 @@ def measure() -> dict[str, Any]:
             control = angd.chain([angd.Restart(), damper]) if restart else damper
             optimiser = angd.ANGD(flow, angd.Energy(), solver, control, transport)
             runs = [course(problem, optimiser, seed) for seed in SEEDS]
-            counts = {f"{goal:.0e}": median(reached(losses, goal) for losses, _ in runs) for goal in LOSSES}
+            counts = {f"{goal:.0e}": median(steps_to(losses, goal) for losses, _ in runs) for goal in LOSSES}
             found = {goal: count if count < float("inf") else None for goal, count in counts.items()}
             found["final"] = float(f"{median(losses[-1] for losses, _ in runs):.3g}")
             found["restarts"] = median(restarts for _, restarts in runs)

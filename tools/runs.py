@@ -41,7 +41,13 @@ def run(arguments: str, row: str, seed: int, core: int) -> dict[str, Any]:
     kept = rows[:: max(1, len(rows) // LOOKS)]
     kept = kept if kept[-1] is rows[-1] else [*kept, rows[-1]]
     records = [[round(r.cpu_seconds, 1), r.step, r.loss, *(r.errors.get(name) for name in names)] for r in kept]
-    found = {"row": row, "seed": seed, "columns": ["cpu_seconds", "step", "loss", *names], "records": records}
+    found = {
+        "row": row,
+        "seed": seed,
+        "arguments": arguments,
+        "columns": ["cpu_seconds", "step", "loss", *names],
+        "records": records,
+    }
     if "evaluation" in summary:
         found |= {"error": summary["error"], "standard_error": summary["standard_error"]} | summary["evaluation"]
     return found
@@ -53,12 +59,14 @@ def measure(
     summary: Callable[[list[dict[str, Any]]], dict[str, Any]],
     arguments: list[str],
 ) -> None:
-    """What the command line names, `[SUITE | ROW]… [--seeds=0,1,2] [--again]`; runs that the file has are kept."""
+    """What the command line names, `[SUITE | ROW]… [--seeds=0,1,2] [--again]`; runs that the file has are kept, if
+    their arguments are still the same."""
     seeds = [int(s) for s in next((a[8:] for a in arguments if a.startswith("--seeds=")), "0,1,2").split(",")]
     names = [a for a in arguments if not a.startswith("--")] or list(suites)
     rows = {row: find(suites, row) for name in names for row in suites.get(name, {name: ""})}
     runs = json.loads(out.read_text(encoding="utf-8"))["runs"] if out.exists() else []
-    done = set() if "--again" in arguments else {(r["row"], r["seed"]) for r in runs}
+    same = [r for r in runs if r.get("arguments", rows.get(r["row"])) == rows.get(r["row"])]
+    done = set() if "--again" in arguments else {(r["row"], r["seed"]) for r in same}
     todo = [(row, seed) for seed in seeds for row in rows if (row, seed) not in done]
     free, lock = SimpleQueue(), Lock()
     for core in sorted(os.sched_getaffinity(0)):
@@ -66,8 +74,10 @@ def measure(
 
     def one(job: tuple[str, int]) -> None:
         core = free.get()
-        found = run(rows[job[0]], *job, core)
-        free.put(core)
+        try:
+            found = run(rows[job[0]], *job, core)
+        finally:
+            free.put(core)
         with lock:
             runs[:] = [r for r in runs if (r["row"], r["seed"]) != job] + [found]
             save(out, runs, summary)

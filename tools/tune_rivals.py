@@ -2,7 +2,8 @@
 
     python tools/tune_rivals.py [METHOD…] [--work=DIR]
 
-`angd sweep` for each, on one core; what is in DIR is not run again. tools/measure_pinn.py then runs the winners.
+`angd sweep` for each, on one core; what is in DIR is not run again. tools/measure_pinn.py then
+runs the winners for longer.
 """
 
 import json
@@ -29,7 +30,8 @@ def tune(method: str, work: Path) -> dict[str, object]:
     options.check()
     best, ranked = sweep(options)
     spent = sum(rows[-1].cpu_seconds for _, rows in ranked if rows)
-    chosen = dict(best.changes())
+    preset = best.preset()
+    chosen = {choice.split("=")[0]: getattr(preset, choice.split("=")[0]) for choice in grid}
     return {"tried": len(ranked), "steps": steps, "cpu_seconds": round(spent), "best": chosen}
 
 
@@ -39,7 +41,7 @@ def main(arguments: list[str]) -> None:
     for method in [a for a in arguments if not a.startswith("--")] or list(GRIDS):
         values[method] = tune(method, work)
         print(method, values[method], flush=True)
-        text = json.dumps(stamp("python tools/tune_rivals.py", 0) | {"values": values}, indent=1) + "\n"
+        text = json.dumps(stamp("python tools/tune_rivals.py", [0]) | {"values": values}, indent=1) + "\n"
         write_atomically(OUT, lambda path, text=text: path.write_text(text, encoding="utf-8"))
 
 

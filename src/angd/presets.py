@@ -18,6 +18,7 @@ from typing import Any
 
 from angd.controllers import AbstractController, Constant, LineSearch, StepNorm
 from angd.flow.coefficients import ARGFlow
+from angd.flow.schedules import Times, as_schedule, check_at_start
 from angd.metrics import AbstractMetric, Energy, FisherRao, Wasserstein
 from angd.solvers import KFAC, AbstractSolver, Kernel, Normal, ProjectedMomentum
 from angd.step import ANGD
@@ -74,8 +75,6 @@ def wqmc(
 
 def _unaccelerated(rate: Any, factor: float = 1.0) -> ARGFlow:
     """μ = 0 and h²γ = factor · rate, which may decay."""
-
-    def scaled(k: Any, t: Any) -> Any:
-        return factor * rate(k, t)
-
-    return ARGFlow.gradient(scaled if callable(rate) else factor * rate)
+    schedule = as_schedule(rate, "rate")
+    check_at_start(schedule, "rate", 1.0, positive=True)
+    return ARGFlow.gradient(Times(factor, schedule) if callable(rate) else factor * rate)

@@ -61,13 +61,15 @@ def test_a_report_stands_alone_and_says_how_to_repeat_every_run(compared):
     outline = Outline()
     outline.feed(page)
     assert outline.loads == []
-    assert outline.tags.count("svg") == 2
+    assert (outline.tags.count("svg"), outline.tags.count("img")) == (2, 2)
+    assert "error, training loss, test loss against steps" in page
     assert "prefers-color-scheme: dark" in page
     assert "angd run heat --optimizer sgd --seed 1 --max-steps 8" in page
     assert {path.name for path in (folder / "report").iterdir()} == {"report.html", "heat.png", "heat.pdf", "heat.csv"}
     with open(folder / "report" / "heat.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 4 * 8
+    assert float(rows[-1]["error u"]) == RunFolder(folder / "sgd-1").rows()[-1].errors["u"]
     assert float(rows[0]["loss"]) == RunFolder(folder / "adam-0").rows()[0].loss
 
 
@@ -128,7 +130,7 @@ def test_a_browser_shows_the_figures_in_light_and_dark_on_phone_and_desktop(comp
     """No error on the console; the page has the colours of its theme; the figure's curves are there."""
     from matplotlib import image
 
-    from angd.experiments.figures import DARK, LIGHT
+    from angd.experiments.themes import DARK, LIGHT
 
     folder, _ = compared
     said = screenshot(folder / "report" / "report.html", tmp_path / "page.png", width, dark)

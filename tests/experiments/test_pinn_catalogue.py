@@ -30,10 +30,10 @@ def test_every_optimiser_runs_on_every_experiment(experiment, optimiser):
     setup, seen = course(Config.of(experiment, optimiser, FEW), 3)
     assert [stand.k for stand, _ in seen] == [1, 2, 3]
     assert all(np.isfinite(report.loss) for _, report in seen)
-    held_out, errors = setup.look(seen[-1][0].params, seen[-1][1].loss)
-    assert set(errors) == ({"ρ", "u", "p"} if experiment == "euler" else {"u"})
-    assert held_out is not None
-    assert np.isfinite([*errors.values(), held_out]).all()
+    look = setup.look(seen[-1][0], seen[-1][1].loss)
+    assert set(look.errors) == ({"ρ", "u", "p"} if experiment == "euler" else {"u"})
+    assert look.test_loss is not None
+    assert np.isfinite([*look.errors.values(), look.test_loss]).all()
 
 
 SMALL = {"walkers": 16, "burn_in": 5, "moves": 2, "pretrain": 2, "measurements": 4}
@@ -47,6 +47,9 @@ def test_every_optimiser_of_densities_runs_on_helium(optimiser):
     assert [stand.phase for stand, _ in seen] == [0, 0, 1, 1]
     assert all(np.isfinite(report.loss) for _, report in seen)
     assert abs(seen[-1][1].loss + 2.9) < 3
+    looks = [setup.look(stand, report.loss) for stand, report in seen[1:3]]
+    assert [look.errors for look in looks] == [{}, {"energy": seen[2][1].loss - (MOLECULES["He"].exact or 0)}]
+    assert [set(look.chain) for look in looks] == [{"acceptance", "respawned"}, {"acceptance", "respawned", "masked"}]
     if optimiser == "spring":
         assert setup.finish is not None
         found = setup.finish(seen[-1][0].params)
@@ -58,6 +61,7 @@ OTHERS = [
     ("energy", {"solver": "kfac"}),
     ("energy", {"geodesic": "yes", "momentum": 0.9}),
     ("energy-accelerated", {"restart": "yes", "transport": "current"}),
+    ("adam", {"points": "adaptive"}),
     ("energy", {"single_steps": 1, "warm_steps": 1, "keep": 1}),
     ("ngd-l2", {"solver": "kfac", "points": "fixed", "interior": 300}),
     ("angd-l2", {"metric": "h2", "weight_decay": 1e-4, "beta": 1.0, "decay": 1e-3}),

@@ -101,3 +101,19 @@ def test_printing_shows_both_units():
         str(angd.ARGFlow(h=0.2, alpha=1.0, beta=0.05))
         == "ARGFlow(h=0.2 α=1 β=0.05 γ=1; first step: μ=0.8 s=0.04 hβ=0.01)"
     )
+
+
+def test_a_gradient_flow_may_have_a_rate_that_falls():
+    flow = angd.ARGFlow.gradient(angd.InverseTime(0.5, 1.0))
+    for k in range(3):
+        c = flow.step(k, 1.0)
+        rate = 0.5 / (1 + k)
+        assert (float(c.h), float(c.mu), float(c.gamma)) == pytest.approx((rate, 0.0, 1 / rate))
+    assert "1/(0.5/(1+1k))" in str(flow)
+    assert "1/(f(k,t))" in str(angd.ARGFlow.gradient(lambda k, t: 0.1))
+
+
+@pytest.mark.parametrize("rate", [-1.0, None, "fast"])
+def test_rates_of_presets_are_checked_as_they_were_said(rate):
+    with pytest.raises(ValueError, match=r"got -1\.$" if rate == -1.0 else "must be a number or a function"):
+        angd.presets.spring(rate)

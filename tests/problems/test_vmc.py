@@ -147,6 +147,17 @@ def test_the_forward_laplacian_is_the_loop_s(name, sparsity):
     assert np.allclose(forward, loop, rtol=1e-6)
 
 
+@pytest.mark.slow
+def test_many_electrons_have_sparse_local_energies_that_are_the_loop_s():
+    """What a problem does by default from eight electrons on."""
+    molecule = MOLECULES["H10"]
+    network, potential = FermiNet(molecule, hidden=((4, 2),), determinants=1), Coulomb(molecule)
+    params, xs = network.init(jax.random.key(0)), AroundNuclei(molecule)(jax.random.key(1), 2)
+    found = jax.jit(GroundState(network, potential).local_energies)(params, xs)
+    loop = jax.jit(jax.vmap(lambda x: kinetic_energy_by_loop(lambda y: network(params, y)[1], x) + potential(x)))(xs)
+    assert np.allclose(found, loop, rtol=1e-6)
+
+
 def test_ferminet_is_antisymmetric_and_has_its_sizes():
     network = FermiNet(MOLECULES["Be"], **TINY)
     params = network.init(jax.random.key(0))

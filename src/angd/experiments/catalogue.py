@@ -223,8 +223,8 @@ def _with_metric(name: str, options: Options, metric: str) -> tuple[str, Options
     """The same kind of method in another metric."""
     if metric not in METRICS:
         raise ValueError(unknown("metric", metric, METRICS))
-    if isinstance(options, Sobolev) and metric != "energy":
-        return name, replace(options, metric=metric)
+    if isinstance(options, Sobolev) and metric in SIZES:
+        return name, replace(options, metric=metric, damping=options.damping * SIZES[metric] / SIZES[options.metric])
     if isinstance(options, GaussNewton) and metric == "energy":
         return name, options
     if isinstance(options, GaussNewton):

@@ -93,16 +93,18 @@ def as_png(figure: Figure) -> str:
     return "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()
 
 
-def label(folder: RunFolder) -> str:
-    """What a run is called where it stands beside others of its experiment."""
-    return folder.config().optimizer
+def curves(folders: Sequence[RunFolder]) -> dict[str, list[list[Row]]]:
+    """All looks, by optimiser."""
+    found: dict[str, list[list[Row]]] = {}
+    for folder in folders:
+        found.setdefault(folder.config().optimizer, []).append(folder.rows())
+    return found
 
 
 def draw_run(folder: RunFolder) -> None:
     """The figures of one run, in its folder."""
-    rows = folder.rows()
-    if rows:
-        figure = draw({label(folder): [rows]}, quantities(folder.config().experiment), ("step", "cpu_seconds"))
+    if folder.rows():
+        figure = draw(curves([folder]), quantities(folder.config().experiment), ("step", "cpu_seconds"))
         save(figure, folder.figures / "history.png")
     solution = folder.read_arrays("solution.npz")
     if solution:

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 from angd.experiments.config import Config
 from angd.experiments.files import write_atomically
@@ -109,8 +110,15 @@ class RunFolder:
         path = self.path / name
         if not path.exists():
             return {}
-        with np.load(path) as stored:
-            return dict(stored)
+        try:
+            with np.load(path) as stored:
+                return dict(stored)
+        except (ValueError, OSError, BadZipFile):
+            raise ValueError(f"{str(path)!r} is damaged; delete it and resume the run.") from None
+
+    def forget(self, name: str) -> None:
+        """Remove a file that will be written again."""
+        (self.path / name).unlink(missing_ok=True)
 
     def read(self, name: str) -> Any:
         """A JSON file, None where there is none."""

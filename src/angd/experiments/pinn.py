@@ -14,6 +14,7 @@ import angd
 from angd import baselines
 from angd.experiments.options import INFINITE, FirstOrder, GaussNewton, Options, QuasiNewton, Sobolev
 from angd.experiments.runner import Phase
+from angd.experiments.tuned import falling
 from angd.problems.pinn import Adaptive, Fixed, Network, Problem, Renewed, Sampler, Sobol, Uniform, burgers, euler, heat
 
 TEST_POINTS = 4096
@@ -32,19 +33,8 @@ class Case:
         """With the small default network, or with the paper's."""
         return self.make(None if network == "small" else self.paper)
 
-    def errors(self, problem: Problem) -> Callable[[PyTree], dict[str, float]]:
-        """Relative L² errors of parameters, by field."""
-        _, exact = self.exact()
-        on_grid = self.on_grid(problem)
-
-        def errors(params: PyTree) -> dict[str, float]:
-            pairs = zip(exact.items(), on_grid(params).T, strict=True)
-            return {name: float(np.linalg.norm(u - e) / np.linalg.norm(e)) for (name, e), u in pairs}
-
-        return errors
-
     def solution(self, problem: Problem) -> Callable[[PyTree], dict[str, np.ndarray]]:
-        """The grid, and on it the fields of parameters with the exact ones."""
+        """The grid `z`, and on it the fields of parameters, `NAME found`, with the exact ones, `NAME exact`."""
         z, exact = self.exact()
         on_grid = self.on_grid(problem)
 
@@ -55,11 +45,23 @@ class Case:
 
         return solution
 
+    def errors(self, problem: Problem) -> Callable[[PyTree], dict[str, float]]:
+        """Relative L² errors of parameters, by field."""
+        solution = self.solution(problem)
+        return lambda params: relative_errors(solution(params))
+
     def on_grid(self, problem: Problem) -> Callable[[PyTree], np.ndarray]:
         """The field at the points of the exact solution, one column for each component."""
         z = jnp.asarray(self.exact()[0])
         compiled = jax.jit(lambda params: jax.vmap(problem.field, (None, 0))(params, z).reshape(len(z), -1))
         return lambda params: np.asarray(compiled(params))
+
+
+def relative_errors(solution: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """‖found − exact‖ / ‖exact‖ by field."""
+    names = [key.removesuffix(" found") for key in solution if key.endswith(" found")]
+    pairs = {name: (solution[f"{name} found"], solution[f"{name} exact"]) for name in names}
+    return {name: float(np.linalg.norm(u - e) / np.linalg.norm(e)) for name, (u, e) in pairs.items()}
 
 
 def test_loss(problem: Problem) -> Callable[[PyTree], float]:
@@ -152,8 +154,8 @@ def _(options: Sobolev, problem: Problem, seed: int = 0) -> list[Phase]:
     h = options.rate**0.5
     optimiser = angd.ANGD(
         angd.ARGFlow(
-            alpha=_decaying((1 - options.mu) / h, options.decay),
-            beta=_decaying(options.beta * h, options.decay) if options.beta else 0.0,
+            alpha=falling((1 - options.mu) / h, options.decay),
+            beta=falling(options.beta * h, options.decay) if options.beta else 0.0,
             h=jnp.sqrt(rate),
         ),
         angd.Hs(order) if order else angd.L2(),
@@ -164,10 +166,6 @@ def _(options: Sobolev, problem: Problem, seed: int = 0) -> list[Phase]:
     if options.weight_decay > 0:
         optimiser = baselines.Decayed(optimiser, jnp.asarray(options.weight_decay * options.rate))
     return [Phase(optimiser, _points(options, problem, seed))]
-
-
-def _decaying(value: float, decay: float) -> Any:
-    return angd.InverseTime(jnp.asarray(value), jnp.asarray(decay))
 
 
 def _points(options: Sobolev | FirstOrder, problem: Problem, seed: int) -> Sampler:

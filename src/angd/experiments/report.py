@@ -19,14 +19,14 @@ from angd.experiments.catalogue import EXPERIMENTS
 from angd.experiments.compare_command import table
 from angd.experiments.config import Config
 from angd.experiments.files import write_atomically
-from angd.experiments.folder import Row, RunFolder, find_runs
+from angd.experiments.folder import RunFolder, find_runs
 from angd.experiments.solution_figure import draw_solution
 from angd.experiments.themes import DARK, LIGHT
 
 FIELDS = "Errors are relative L² errors against the exact solution, the largest over the fields."
 ENERGIES = "Errors are Hartree above the reference: in the table on fresh walkers, in the figure those of training."
 AGAINST = ("step", "cpu_seconds")
-NUMBERS = ("step", "seconds", "cpu_seconds", "loss", "test_loss", "error", "damping", "norm", "accepted")
+NUMBERS = ("step", "seconds", "cpu_seconds", "loss", "test_loss", "damping", "norm", "accepted")
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Chapter:
     light: str
     dark: str
     csv: str
+    drawn: str
     found: "Found | None"
 
 
@@ -73,9 +74,7 @@ def write_report(paths: Sequence[Path], out: Path) -> Path:
 
 
 def _chapter(name: str, folders: list[RunFolder], out: Path) -> Chapter:
-    curves: dict[str, list[list[Row]]] = {}
-    for folder in folders:
-        curves.setdefault(figures.label(folder), []).append(folder.rows())
+    curves = figures.curves(folders)
     drawn = figures.quantities(name)
     light, dark = (figures.draw(curves, drawn, AGAINST, theme) for theme in (LIGHT, DARK))
     for ending in (".png", ".pdf"):
@@ -87,7 +86,8 @@ def _chapter(name: str, folders: list[RunFolder], out: Path) -> Chapter:
     entry = EXPERIMENTS[name]
     error = ENERGIES if entry.molecule else FIELDS
     pictures = figures.as_svg(light), figures.as_svg(dark)
-    return Chapter(name, entry.about, error, rows, *pictures, link, _best_solution(folders))
+    shown = ", ".join(figures.TITLES[quantity] for quantity in drawn)
+    return Chapter(name, entry.about, error, rows, *pictures, link, shown, _best_solution(folders))
 
 
 def _best_solution(folders: Sequence[RunFolder]) -> Found | None:
@@ -105,12 +105,14 @@ def as_csv(folders: Sequence[RunFolder]) -> str:
     """All looks of all runs."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(["experiment", "optimizer", "seed", *NUMBERS])
-    for folder in folders:
-        config = folder.config()
-        for row in folder.rows():
-            numbers = [getattr(row, name) for name in NUMBERS]
-            writer.writerow([config.experiment, config.optimizer, config.seed, *numbers])
+    looks = [(folder.config(), row) for folder in folders for row in folder.rows()]
+    errors = sorted({name for _, row in looks for name in row.errors})
+    chains = sorted({name for _, row in looks for name in row.chain})
+    writer.writerow(["experiment", "optimizer", "seed", *NUMBERS, *(f"error {name}" for name in errors), *chains])
+    for config, row in looks:
+        numbers = [getattr(row, name) for name in NUMBERS]
+        numbers += [row.errors.get(name) for name in errors] + [row.chain.get(name) for name in chains]
+        writer.writerow([config.experiment, config.optimizer, config.seed, *numbers])
     return text.getvalue()
 
 

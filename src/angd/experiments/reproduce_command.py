@@ -69,9 +69,7 @@ def run_reproduce(options: ReproduceOptions) -> int:
         return code
     from angd.experiments import figures
 
-    curves = {}
-    for run in (RunFolder(folder / name) for name in configs):
-        curves.setdefault(figures.label(run), []).append(run.rows())
+    curves = figures.curves([RunFolder(folder / name) for name in configs])
     methods, quantities = FIGURES[options.figure]
     figure = figures.draw(curves, quantities, ("step", "seconds"))
     for ending in (".png", ".pdf"):

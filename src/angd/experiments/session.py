@@ -51,6 +51,8 @@ class Session:
         start = kept.load(setup.at_phase) if kept.latest is not None else Stand(setup.params)
         before = self.folder.rows() if budget.spent(start) >= 1 else self.folder.forget_after(start.k, is_look)
         yield from before
+        if budget.spent(start) < 1:
+            self.folder.forget("solution.npz")
         stand, last, saved = start, before[-1] if before else None, time.monotonic()
         try:
             for stand, report in train(setup.problem, setup.phases, start, setup.key, budget):
@@ -78,9 +80,9 @@ class Session:
         if self.code != FAILED:
             self._save(kept, stand, last)
         ended = setup.finish(stand.params) if setup.finish is not None and self.code in (0, FAILED) else None
+        self.folder.write("summary.json", self.summary(stand, last, ended))
         if setup.solution is not None and stand.k > 0:
             self.folder.write_arrays("solution.npz", setup.solution(stand.params))
-        self.folder.write("summary.json", self.summary(stand, last, ended))
 
     def _save(self, kept: Checkpoints, stand: Stand, last: Row | None) -> None:
         """A checkpoint; whatever goes wrong with it is a matter of the disk."""
@@ -121,7 +123,7 @@ class Session:
         """What `--json` prints."""
         errors: dict[str, Any] = last.errors if last else {}
         found: dict[str, Any] = {
-            "error": next(iter(errors.values())) if len(errors) == 1 else errors,
+            "error": (next(iter(errors.values())) if len(errors) == 1 else errors) if errors else None,
             "largest_error": finite(last.error) if last else None,
         }
         if ended is not None:

@@ -64,21 +64,21 @@ def prepare(config: Config) -> Setup:
 
 
 @lru_cache
-def _case(experiment: str, network: str, precision: str) -> tuple[Any, Any, Any, Any]:
+def _case(experiment: str, network: str, precision: str) -> tuple[Any, Any, Any]:
     """The problem and how it is looked at: the same objects for all runs of a process, so that they compile once."""
     case = pinn.CASES[experiment]
     problem = case.problem(network)
-    return problem, case.errors(problem), pinn.test_loss(problem), case.solution(problem)
+    return problem, case.solution(problem), pinn.test_loss(problem)
 
 
 def _equation(config: Config) -> Setup:
-    problem, errors, held_out, solution = _case(config.experiment, config.network, config.precision)
+    problem, solution, held_out = _case(config.experiment, config.network, config.precision)
     return Setup(
         problem=problem,
         phases=pinn.phases(config.preset(), problem, config.seed),
         params=jax.tree.map(jnp.asarray, problem.init(jax.random.key(config.seed))),
         key=jax.random.key(1000 + config.seed),
-        look=lambda stand, loss: Look(errors(stand.params), held_out(stand.params)),
+        look=lambda stand, loss: Look(pinn.relative_errors(solution(stand.params)), held_out(stand.params)),
         solution=solution,
     )
 

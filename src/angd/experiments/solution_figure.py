@@ -20,6 +20,7 @@ def draw_solution(solution: Solution, theme: Theme = LIGHT) -> Figure:
     for panel in figure.axes:
         panel.tick_params(colors=theme.ink, labelsize=8)
         panel.xaxis.label.set_color(theme.ink)
+        panel.yaxis.label.set_color(theme.ink)
         panel.title.set_color(theme.ink)
     return figure
 
@@ -53,7 +54,7 @@ def _over_time(solution: Solution, names: list[str], theme: Theme) -> Figure:
                 times, places, values.T, cmap=colours, vmin=limits[0], vmax=limits[1], shading="auto", rasterized=True
             )
             figure.colorbar(mesh, ax=panel).ax.tick_params(colors=theme.ink, labelsize=8)
-            panel.set(xlabel="t", title=title)
+            panel.set(xlabel="t", ylabel="x", title=title)
         for colour, i in zip(theme.colours, np.linspace(0, len(times) - 1, SLICES).astype(int), strict=False):
             row[1].plot(places, found[i], color=colour, linewidth=1.6, label=f"t = {times[i]:.2g}")
             row[1].plot(places, exact[i], color=theme.ink, linewidth=0.9, linestyle=(0, (1, 3)))

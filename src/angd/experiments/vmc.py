@@ -11,6 +11,7 @@ import angd
 from angd import baselines
 from angd.experiments.options import INFINITE, Vmc
 from angd.experiments.runner import Phase, Stand, cast
+from angd.experiments.tuned import falling
 from angd.problems import vmc
 
 
@@ -61,18 +62,13 @@ def optimiser(options: Vmc) -> Any:
 def flow(options: Vmc) -> angd.ARGFlow:
     """The rate, and α and β with it, fall as 1/(1 + decay k)."""
     if options.mu == 0:
-        return angd.ARGFlow.gradient(_falling(options.rate, options.decay))
+        return angd.ARGFlow.gradient(falling(options.rate, options.decay))
     h, slow = options.rate**0.5, options.decay / 2  # the rate is h²
     return angd.ARGFlow(
-        alpha=_falling((1 - options.mu) / h, slow),
-        beta=_falling(options.beta, slow) if options.beta else 0.0,
-        h=_falling(h, slow),
+        alpha=falling((1 - options.mu) / h, slow),
+        beta=falling(options.beta, slow) if options.beta else 0.0,
+        h=falling(h, slow),
     )
-
-
-def _falling(value: float, decay: float) -> angd.InverseTime:
-    """What is tuned enters as arrays, so that a sweep compiles once."""
-    return angd.InverseTime(jnp.asarray(value), jnp.asarray(decay))
 
 
 def metric(options: Vmc) -> Any:
@@ -112,11 +108,10 @@ def _finite(value: float) -> float | None:
 def chain_report(problem: vmc.GroundState, stand: Stand) -> dict[str, float]:
     """How the Markov chain does at a look."""
     walkers = stand.samples
-    return {
-        "acceptance": float(walkers.acceptance),
-        "respawned": float(walkers.respawned),
-        "masked": float(_masked(problem, stand.params, walkers.x)),
-    }
+    found = {"acceptance": float(walkers.acceptance), "respawned": float(walkers.respawned)}
+    if stand.phase == 0:  # nobody has asked for local energies yet
+        return found
+    return found | {"masked": float(_masked(problem, stand.params, walkers.x))}
 
 
 @eqx.filter_jit

@@ -25,6 +25,7 @@ from angd.flow.schedules import (
     as_schedule,
     check_at_start,
     is_concrete,
+    show,
 )
 
 
@@ -176,12 +177,12 @@ class ARGFlow(eqx.Module):
                 )
 
     def __str__(self):
-        flow = f"α={_show(self.alpha)} β={_show(self.beta)} γ={_show(self.gamma)}"
+        flow = f"α={show(self.alpha)} β={show(self.beta)} γ={show(self.gamma)}"
         if self.h is None:
             return f"ARGFlow({flow})"
         first = self.step(0, self.t0)
         tuned = f"μ={first.mu:.4g} s={first.rate:.4g} hβ={first.h * first.beta:.4g}"
-        return f"ARGFlow(h={_show(self.h)} {flow}; first step: {tuned})"
+        return f"ARGFlow(h={show(self.h)} {flow}; first step: {tuned})"
 
 
 def _check_momentum(mu: Any) -> None:
@@ -189,7 +190,3 @@ def _check_momentum(mu: Any) -> None:
         raise ValueError(
             f"h * alpha = {float(1 - mu):g} exceeds 1, so momentum would change sign every step: lower h or alpha."
         )
-
-
-def _show(schedule: Schedule) -> str:
-    return str(schedule) if isinstance(schedule, eqx.Module) else "f(k,t)"

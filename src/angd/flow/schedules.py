@@ -55,7 +55,20 @@ class Reciprocal(eqx.Module):
         return 1 / self.schedule(k, t)
 
     def __str__(self):
-        return f"1/({self.schedule})"
+        return f"1/({show(self.schedule)})"
+
+
+class Times(eqx.Module):
+    """A multiple of a schedule."""
+
+    factor: Number
+    schedule: Any
+
+    def __call__(self, k, t):
+        return self.factor * self.schedule(k, t)
+
+    def __str__(self):
+        return f"{self.factor:g}·{show(self.schedule)}"
 
 
 class OverTime(eqx.Module):
@@ -93,6 +106,11 @@ class LookAhead(eqx.Module):
 
     def __str__(self):
         return f"{self.h:g}(1-{self.h * self.alpha:g}/(t+{self.h:g}))"
+
+
+def show(schedule: Schedule) -> str:
+    """How a schedule is printed."""
+    return str(schedule) if isinstance(schedule, eqx.Module) else "f(k,t)"
 
 
 def is_concrete(x: Any) -> bool:

@@ -45,8 +45,8 @@ class GroundState(eqx.Module):
     """Find the ψ of least energy: `log_psi(params, x)` → (sign, log|ψ|) and a potential V(x), both at one x, (n, d).
 
     Local energies are computed `chunk` walkers at a time; `sparsity` > 0 lets folx use sparse Jacobians up to that many
-    entries; None: from the size of x. `clipping` acts on the force that the optimiser sees, never on energies
-    that are reported.
+    entries; None: from the size of x. `clipping` acts on the force, and so on the energies of training that a
+    step reports; `evaluate` clips nothing.
     """
 
     log_psi: Wave
