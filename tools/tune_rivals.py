@@ -30,9 +30,7 @@ def tune(method: str, work: Path) -> dict[str, object]:
     options.check()
     best, ranked = sweep(options)
     spent = sum(rows[-1].cpu_seconds for _, rows in ranked if rows)
-    preset = best.preset()
-    chosen = {choice.split("=")[0]: getattr(preset, choice.split("=")[0]) for choice in grid}
-    return {"tried": len(ranked), "steps": steps, "cpu_seconds": round(spent), "best": chosen}
+    return {"tried": len(ranked), "steps": steps, "cpu_seconds": round(spent), "best": options.chosen(best)}
 
 
 def main(arguments: list[str]) -> None:

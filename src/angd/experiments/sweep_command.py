@@ -75,8 +75,8 @@ class SweepOptions:
         found = {max(1, round(self.steps / 3**i)) for i in range(self.rungs)}
         return sorted(found)
 
-    def candidates(self) -> list[Config]:
-        """Every configuration that is tried."""
+    def values(self) -> dict[str, Any]:
+        """What is tried for each option."""
         experiment(self.experiment)
         if self.optimizer not in OPTIMISERS:
             raise ValueError(unknown("optimiser", self.optimizer, OPTIMISERS))
@@ -87,9 +87,18 @@ class SweepOptions:
         grid |= {name: words(values, f"--set {name}") for name, values in pairs(self.set).items()}
         if not grid:
             raise ValueError(f"{self.optimizer} has no such grid: say what to try, e.g. --set damping=1e-3,1e-2.")
+        return grid
+
+    def candidates(self) -> list[Config]:
+        """Every configuration that is tried."""
+        grid = self.values()
         rest = {"network": self.network, "seed": self.seed, "max_steps": self.steps}
         tried = configurations(grid, self.most)
         return [Config.of(self.experiment, self.optimizer, options, **rest) for options in tried]
+
+    def chosen(self, config: Config) -> dict[str, Any]:
+        """A configuration's values of what is tried."""
+        return {name: getattr(config.preset(), name) for name in self.values()}
 
 
 def sweep(options: SweepOptions) -> tuple[Config, list[tuple[Config, list[Row]]]]:
@@ -123,10 +132,12 @@ def run_sweep(options: SweepOptions) -> int:
     folder = RunFolder(options.folder)
     folder.write("best.json", config.to_dict())
     spent = sum(rows[-1].cpu_seconds for _, rows in ranked if rows)
-    tried = [{"options": c.changes(), "steps": r[-1].step, options.by: r[-1].value(options.by)} for c, r in ranked if r]
+    tried = [
+        {"options": options.chosen(c), "steps": r[-1].step, options.by: r[-1].value(options.by)} for c, r in ranked if r
+    ]
     summary = {"optimizer": options.optimizer, "tried": len(ranked), "cpu_seconds": round(spent, 1), "ranking": tried}
     folder.write("sweep.json", summary)
-    shown = ", ".join(f"{k}={v}" for k, v in best.changes().items()) or "its defaults"
+    shown = ", ".join(f"{name}={value}" for name, value in options.chosen(best).items())
     print(f"{options.optimizer} does best with {shown} ({len(ranked)} tried, {spent:.0f} CPU s).")
     print(f"use it: angd run --config {options.folder / 'best.json'}")
     if options.json:
