@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,14 @@ from angd.experiments.setup import Setup, prepare
 FINISHED = "finished"
 FAILED = 3
 OnStep = Callable[[Stand, Report, Row | None], None]
+
+
+@dataclass
+class _Now:
+    """Where a run stands, and the last look at it."""
+
+    stand: Stand
+    last: Row | None
 
 
 class Session:
@@ -49,50 +58,66 @@ class Session:
     def _run(self, setup: Setup, kept: Checkpoints, on_step: OnStep | None) -> Generator[Row]:
         budget = budget_of(self.config)
         start = kept.load(setup.at_phase) if kept.latest is not None else Stand(setup.params)
-        before = self.folder.rows() if budget.spent(start) >= 1 else self.folder.forget_after(start.k, is_look)
+        before = self._before(start, budget)
         yield from before
-        if budget.spent(start) < 1:
-            self.folder.forget("solution.npz")
-        stand, last, saved = start, before[-1] if before else None, time.monotonic()
+        now = _Now(start, before[-1] if before else None)
         try:
-            for stand, report in train(setup.problem, setup.phases, start, setup.key, budget):
-                over = self._verdict(stand, report, budget)
-                if is_look(stand.k) or over:
-                    last = self._look(setup, stand, report)
-                    self.folder.append(last)
-                    yield last
-                if on_step is not None:
-                    on_step(stand, report, last)
-                if time.monotonic() - saved > self.save_seconds and report.accepted:
-                    self._save(kept, stand, last)
-                    saved = time.monotonic()
-                if over:
-                    break
+            yield from self._train(setup, kept, budget, now, on_step)
         except (GeneratorExit, KeyboardInterrupt):
-            self._save(kept, stand, last)
+            self._save(kept, now)
             raise
         except OSError:
             raise
         except Exception as problem:
-            if stand is start and isinstance(problem, ValueError):
+            if now.stand is start and isinstance(problem, ValueError):
                 raise  # a mistake of the user's, found before the first step
-            self.result, self.code = f"step {stand.k + 1} failed: {type(problem).__name__}: {problem}", 1
+            self.result, self.code = f"step {now.stand.k + 1} failed: {type(problem).__name__}: {problem}", 1
         if self.code != FAILED:
-            self._save(kept, stand, last)
-        ended = setup.finish(stand.params) if setup.finish is not None and self.code in (0, FAILED) else None
-        self.folder.write("summary.json", self.summary(stand, last, ended))
-        if setup.solution is not None and stand.k > 0:
-            self.folder.write_arrays("solution.npz", setup.solution(stand.params))
+            self._save(kept, now)
+        self._conclude(setup, now)
 
-    def _save(self, kept: Checkpoints, stand: Stand, last: Row | None) -> None:
+    def _before(self, start: Stand, budget: Budget) -> list[Row]:
+        """Looks that will not be repeated; what was said of the end is forgotten if the run goes on."""
+        if budget.spent(start) >= 1:
+            return self.folder.rows()
+        self.folder.forget("solution.npz")
+        return self.folder.forget_after(start.k, is_look)
+
+    def _train(
+        self, setup: Setup, kept: Checkpoints, budget: Budget, now: "_Now", on_step: OnStep | None
+    ) -> Generator[Row]:
+        """Step, look, save, until the budget or somebody says stop."""
+        saved = time.monotonic()
+        for stand, report in train(setup.problem, setup.phases, now.stand, setup.key, budget):
+            now.stand, over = stand, self._verdict(stand, report, budget)
+            if is_look(stand.k) or over:
+                now.last = self._look(setup, stand, report)
+                self.folder.append(now.last)
+                yield now.last
+            if on_step is not None:
+                on_step(stand, report, now.last)
+            if time.monotonic() - saved > self.save_seconds and report.accepted:
+                self._save(kept, now)
+                saved = time.monotonic()
+            if over:
+                break
+
+    def _conclude(self, setup: Setup, now: "_Now") -> None:
+        """Evaluate, and write down how it ended."""
+        ended = setup.finish(now.stand.params) if setup.finish is not None and self.code in (0, FAILED) else None
+        self.folder.write("summary.json", self.summary(now.stand, now.last, ended))
+        if setup.solution is not None and now.stand.k > 0:
+            self.folder.write_arrays("solution.npz", setup.solution(now.stand.params))
+
+    def _save(self, kept: Checkpoints, now: "_Now") -> None:
         """A checkpoint; whatever goes wrong with it is a matter of the disk."""
-        if stand.k == 0:
+        if now.stand.k == 0:
             return
         try:
-            kept.save(stand, _error(last))
+            kept.save(now.stand, INFINITE if now.last is None else now.last.error)
         except Exception as problem:
             kind = type(problem).__name__
-            why = f"The checkpoint of step {stand.k} could not be written ({kind}), earlier ones are whole"
+            why = f"The checkpoint of step {now.stand.k} could not be written ({kind}), earlier ones are whole"
             raise OSError(5, why, str(self.folder.checkpoints)) from problem
 
     def _verdict(self, stand: Stand, report: Report, budget: Budget) -> bool:
@@ -143,10 +168,6 @@ class Session:
             "result": self.result,
             "out": str(self.folder.path),
         }
-
-
-def _error(last: Row | None) -> float:
-    return INFINITE if last is None else last.error
 
 
 def budget_of(config: Config) -> Budget:

@@ -93,8 +93,9 @@ def _ground_state(config: Config, name: str) -> Setup:
 
     def look(stand: Stand, loss: float) -> Look:
         """Training energies, for the curve only; the loss of pretraining is none."""
-        errors = {} if exact is None or stand.phase == 0 else {"energy": loss - exact}
-        return Look(errors, chain=vmc.chain_report(problem, stand))
+        pretraining = stand.phase == 0
+        errors = {} if exact is None or pretraining else {"energy": loss - exact}
+        return Look(errors, chain=vmc.chain_report(problem, stand, not pretraining))
 
     def finish(params: PyTree) -> dict[str, float]:
         return vmc.final(made, options, params, jax.random.fold_in(key, 2**31 - 1))

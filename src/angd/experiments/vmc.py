@@ -105,11 +105,11 @@ def _finite(value: float) -> float | None:
     return None if value == INFINITE else value
 
 
-def chain_report(problem: vmc.GroundState, stand: Stand) -> dict[str, float]:
-    """How the Markov chain does at a look."""
+def chain_report(problem: vmc.GroundState, stand: Stand, energies: bool = True) -> dict[str, float]:
+    """How the Markov chain does at a look, with its local energies or without."""
     walkers = stand.samples
     found = {"acceptance": float(walkers.acceptance), "respawned": float(walkers.respawned)}
-    if stand.phase == 0:  # nobody has asked for local energies yet
+    if not energies:
         return found
     return found | {"masked": float(_masked(problem, stand.params, walkers.x))}
 
