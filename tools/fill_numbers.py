@@ -23,7 +23,7 @@ def look_up(key: str) -> str:
     value = json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))
     for part in ["values", *parts]:
         value = value[part]
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return f"{value:.3g}" if isinstance(value, float) else str(value).replace("None", "–")
 
 
 def filled(text: str) -> str:

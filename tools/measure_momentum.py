@@ -2,7 +2,7 @@
 
     python tools/measure_momentum.py
 
-Burgers from −sin(πx) on fixed points, 1,500 inside and 300 for each condition; with constant damping and a line search,
+Burgers from −sin(πx) on fixed points, 800 inside and 200 for each condition; with constant damping and a line search,
 and with Levenberg–Marquardt; without momentum, with projected momentum, and with the accelerated flow: each transport,
 with and without restarts where the momentum points uphill. Three starts each. A loss counts as reached when it stays.
 """
@@ -24,7 +24,7 @@ from environment import stamp
 from settled import settled
 
 OUT = Path(__file__).parent.parent / "results" / "momentum.json"
-SEEDS, STEPS, DAMPING = (0, 1, 2), 200, 1e-2
+SEEDS, STEPS, DAMPING = (0, 1, 2), 150, 1e-2
 LOSSES = (1e-2, 1e-3, 1e-4, 1e-5)
 CONTROLLERS = {"constant": angd.LineSearch, "marquardt": angd.LevenbergMarquardt}
 
@@ -44,7 +44,7 @@ def variants() -> Iterator[tuple[str, Any, Any, Any, bool]]:
 
 def course(problem: Problem, optimiser: Any, seed: int) -> tuple[list[float], int]:
     """Losses step by step, and how many steps were from rest."""
-    points = Fixed(Uniform(**spread(problem, 1500, 300)), jax.random.key(seed))
+    points = Fixed(Uniform(**spread(problem, 800, 200)), jax.random.key(seed))
     start = Stand(problem.init(jax.random.key(seed)))
     reports = [r for _, r in train(problem, [Phase(optimiser, points)], start, jax.random.key(0), Budget(steps=STEPS))]
     return [report.loss for report in reports], sum(report.restarted for report in reports)

@@ -30,7 +30,15 @@ def tune(method: str, work: Path) -> dict[str, object]:
     options.check()
     best, ranked = sweep(options)
     spent = sum(rows[-1].cpu_seconds for _, rows in ranked if rows)
-    return {"tried": len(ranked), "steps": steps, "cpu_seconds": round(spent), "best": options.chosen(best)}
+    last = ranked[0][1][-1]
+    return {
+        "tried": len(ranked),
+        "steps": steps,
+        "cpu_seconds": round(spent),
+        "best": options.chosen(best),
+        "best_error": last.error,
+        "best_cpu_seconds": round(last.cpu_seconds),
+    }
 
 
 def main(arguments: list[str]) -> None:
