@@ -73,7 +73,7 @@ class Watch:
     def _line(self, stand: Any, report: Any, last: Row | None, now: float) -> str:
         assert self.first is not None
         began, k, share = self.first
-        speed, done = (stand.k - k) / max(now - began, 1e-9), self.share(stand)
+        speed, done = (stand.k - k) / max(now - began, 1e-9), min(self.share(stand), 1.0)
         left = (1 - done) / (done - share) * (now - began) if done > share else float("nan")
         parts = [f"step {stand.k}", f"loss {report.loss:.5f}" if report.loss < 0 else f"loss {report.loss:.2e}"]
         parts += [f"error {last.error:.2e}"] if last is not None and last.errors else []
