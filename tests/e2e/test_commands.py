@@ -11,6 +11,7 @@ import pytest
 
 from angd.cli import main
 from angd.experiments import reproduce_command
+from angd.experiments.compare_command import short
 from angd.experiments.folder import RunFolder
 from angd.experiments.report import command
 
@@ -140,3 +141,8 @@ def test_a_browser_shows_the_figures_in_light_and_dark_on_phone_and_desktop(comp
     colour = (DARK if dark else LIGHT).colours[0]
     wanted = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
     assert (abs(pixels - wanted).sum(2) < 12).sum() > 100
+
+
+@pytest.mark.parametrize(("value", "text"), [(None, "–"), (-14.667355, "-14.66736"), (1.234e-5, "1.23e-05")])
+def test_numbers_of_tables_are_short_and_energies_have_their_digits(value, text):
+    assert short(value) == text

@@ -152,7 +152,7 @@ def print_table(title: str, rows: list[dict[str, Any]]) -> None:
 
     shown = Table("optimiser", "seeds", "steps", "seconds", "CPU s", "loss", "test loss", "error", title=title)
     for row in sorted(rows, key=lambda row: row["error"]):
-        numbers = [f"{row[name]:.2e}" if row[name] is not None else "–" for name in ("loss", "test_loss", "error")]
+        numbers = [short(row[name]) for name in ("loss", "test_loss", "error")]
         shown.add_row(
             row["optimizer"],
             str(row["seeds"]),
@@ -170,6 +170,13 @@ def verdict(rows: list[dict[str, Any]]) -> str:
     best, *others = sorted(rows, key=lambda row: row["error"])
     behind = [f"{row['error'] / best['error']:.3g} × less than with {row['optimizer']}" for row in others]
     return ", ".join([f"{best['optimizer']}: error {best['error']:.2e}", *behind]) + "."
+
+
+def short(value: float | None) -> str:
+    """A number in a table: losses by their order, energies, which are negative, by their digits."""
+    if value is None:
+        return "–"
+    return f"{value:.5f}" if value < 0 else f"{value:.2e}"
 
 
 def conclude(folder: Path, configs: dict[str, Config], title: str) -> tuple[list[dict[str, Any]], Path]:

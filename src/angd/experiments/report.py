@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 
 from angd.experiments import figures
 from angd.experiments.catalogue import EXPERIMENTS
-from angd.experiments.compare_command import table
+from angd.experiments.compare_command import short, table
 from angd.experiments.config import Config
 from angd.experiments.files import write_atomically
 from angd.experiments.folder import RunFolder, find_runs
@@ -68,6 +68,7 @@ def write_report(paths: Sequence[Path], out: Path) -> Path:
         runs=[_run(folder) for folder in runs],
         date=datetime.now(UTC).date().isoformat(),
         version=version("angd"),
+        short=short,
     )
     write_atomically(out / "report.html", lambda temporary: temporary.write_text(text, encoding="utf-8"))
     return out / "report.html"
