@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from angd.cli import main
 from angd.experiments.figures import curves, draw, save
 from angd.experiments.folder import find_runs
-from angd.experiments.themes import LIGHT
+from angd.experiments.themes import LIGHT, bare
 
 FOLDER = Path(__file__).parent / "figures"
 ENTROPY = ["--manifold", "fisher-rao", "--functional", "relative-entropy", "--t0", "0.5", "--t1", "40"]
@@ -67,24 +67,25 @@ RESULTS = Path(__file__).parent.parent / "results" / "comparison.json"
 
 
 def comparison() -> int:
-    """Test loss against steps and CPU seconds, from the committed result file: one row for each problem and metric."""
+    """Training and test loss against steps and CPU seconds, from the committed result file: a row for each problem."""
     values = json.loads(RESULTS.read_text(encoding="utf-8"))["values"]
     panels = [(name, metric, found) for name, metrics in values.items() for metric, found in metrics.items()]
-    figure = Figure(figsize=(9.2, 3.0 * len(panels)), layout="constrained")
-    axes = figure.subplots(len(panels), 2, squeeze=False)
+    columns = [(quantity, against) for against in ("steps", "cpu_seconds") for quantity in ("loss", "test_loss")]
+    figure = Figure(figsize=(13.2, 2.8 * len(panels)), layout="constrained")
+    axes = figure.subplots(len(panels), len(columns), squeeze=False)
     for row, (name, metric, found) in zip(axes, panels, strict=True):
-        for axis, against in zip(row, ("steps", "cpu_seconds"), strict=True):
+        for axis, (quantity, against) in zip(row, columns, strict=True):
             for colour, method in zip(LIGHT.colours, (m for m in found if m != "iterations"), strict=False):
                 for k, run in enumerate(found[method]["runs"]):
                     label = method if k == 0 else None
-                    axis.plot(run[against], run["test_loss"], color=colour, linewidth=1.2, label=label)
+                    axis.plot(run[against], run[quantity], color=colour, linewidth=1.2, label=label)
             axis.set(yscale="log", xlabel=against.replace("cpu_seconds", "CPU seconds"))
+            axis.set_title("training loss" if quantity == "loss" else "test loss", fontsize=9)
             axis.set_xlim(0, 300 if against == "steps" else None)
-            axis.grid(color=LIGHT.grid, linewidth=0.6)
-            axis.spines[["top", "right"]].set_visible(False)
-        row[0].set_ylabel(f"{name.replace('_', '-')}, {metric}: test loss")
+            bare(axis, LIGHT)
+        row[0].set_ylabel(f"{name.replace('_', '-')}, {metric}")
         row[0].legend(frameon=False, fontsize=8)
-    figure.savefig(FOLDER / "comparison.png", dpi=120)
+    figure.savefig(FOLDER / "comparison.png", dpi=110)
     return 0
 
 
