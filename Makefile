@@ -27,10 +27,10 @@ demo: setup  ## Run the main job, with a summary and figures in runs/demo
 	$(BIN)/angd compare burgers --optimizers energy-fast,angd-l2,ngd-l2,adam,sgd --budget "$(DEMO)" --out runs/demo
 
 test: check  ## Run ruff, pyright and all quick tests
-	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadscope
 
 test-slow: setup  ## Run the long experiments as well
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
 
 check: setup  ## Lint, formatting, types, import directions, numbers in the docs
 	$(BIN)/ruff check .

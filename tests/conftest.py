@@ -24,16 +24,21 @@ install_import_hook("angd", "typecheck.typechecker")
 FREE = ("test_exam.py", "test_docs.py", "test_kfac.py", "test_controllers.py", "test_step.py", "test_taps.py")
 
 
-def pytest_itemcollected(item):
+def pytest_xdist_make_scheduler(config, log):
     """Tests of a file stay on one worker, which compiles what they share once."""
-    if item.path.name not in FREE:
-        item.add_marker(pytest.mark.xdist_group(item.path.name))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            path = nodeid.split("::", 1)[0]
+            return nodeid if path.endswith(FREE) else path
+
+    return ByFile(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Two of three cases of a matrix are slow; files that stay together are large pieces, and go first."""
-    items.sort(key=lambda item: item.path.name in FREE)
+    """Two of three cases of a matrix are slow."""
     seen = Counter()
     for item in items:
         if item.get_closest_marker("matrix"):

@@ -122,7 +122,6 @@ def quick(metric: str, *rest: str) -> Any:
     return pytest.param(metric, *rest, marks=[] if metric in (*KINDS, "Wasserstein", "GGN") else pytest.mark.slow)
 
 
-@pytest.mark.xdist_group("exam")
 @pytest.mark.parametrize("metric", [*map(quick, METRICS)])
 def test_single_precision_gives_the_same_step(metric):
     a, narrow = plain(metric), [batch(seed, jnp.float32) for seed in range(2)]

@@ -16,7 +16,6 @@ from angd.experiments.folder import RunFolder
 from angd.experiments.report import command
 
 CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.xdist_group("commands")  # they share one comparison
 
 
 class Outline(HTMLParser):

@@ -14,7 +14,7 @@ from angd.experiments.setup import prepare
 from angd.problems.vmc import MOLECULES
 
 FEW = {"interior": 30, "condition": 8}
-QUICK = {("burgers", "energy"), ("euler", "angd-h1"), ("burgers-cos", "ssbroyden"), ("heat", "sgd")}
+QUICK = {("burgers", "energy"), ("euler", "angd-h1"), ("heat", "ssbroyden"), ("heat", "sgd")}
 PAIRS = [(e, o) for e in CASES for o in FIELDS]
 
 

@@ -135,7 +135,7 @@ def test_fisher_rao_without_momentum_is_minsr_and_with_projection_spring():
         assert np.allclose(ravel_pytree(found)[0], theta, atol=1e-8)
 
 
-@pytest.mark.parametrize(("name", "sparsity"), [("He", 0), ("LiH", 0), ("LiH", 6)])
+@pytest.mark.parametrize(("name", "sparsity"), [("He", 0), ("LiH", 0), pytest.param("LiH", 6, marks=pytest.mark.slow)])
 def test_the_forward_laplacian_is_the_loop_s(name, sparsity):
     network = FermiNet(MOLECULES[name], **TINY, last=5)
     params = network.init(jax.random.key(0))
