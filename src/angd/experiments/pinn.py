@@ -45,11 +45,6 @@ class Case:
 
         return solution
 
-    def errors(self, problem: Problem) -> Callable[[PyTree], dict[str, float]]:
-        """Relative L² errors of parameters, by field."""
-        solution = self.solution(problem)
-        return lambda params: relative_errors(solution(params))
-
     def on_grid(self, problem: Problem) -> Callable[[PyTree], np.ndarray]:
         """The field at the points of the exact solution, one column for each component."""
         z = jnp.asarray(self.exact()[0])
