@@ -1,6 +1,6 @@
 """One Gauss–Newton step on Burgers, part by part, and its Jacobian against nested reverse mode.
 
-    python benchmarks/pinn.py [--quick]
+    python benchmarks/pinn.py [--quick | --record]
 
 "nested" is what one writes first: `vmap(grad)` over the parameters of a residual made of `grad` of `grad`. "channels"
 is what `angd` does: forward derivatives share their Taylor channels, and the layers' factors ("factors": these alone,
@@ -22,7 +22,7 @@ from jax.flatten_util import ravel_pytree
 from angd.jacobian import Dense, Factored, jacobian
 from angd.problems.pinn import Network, burgers
 from angd.solvers.positive import positive
-from timing import best_times
+from timing import best_times, milliseconds, record
 
 NETWORKS = {"1.3k": Network((24, 24, 24), embed=burgers.periodic), "17k": Network((20, 50, 80, 80, 50, 20))}
 # Work beyond which one repetition has to do, and beyond which nested reverse mode is left out.
@@ -83,6 +83,10 @@ def report(name: str, n: int, quick: bool) -> None:
     for part, seconds in times.items():
         ratio = seconds / times["Jacobian, channels"]
         print(f"  {part:<22}{1e3 * seconds:10.1f} ms{ratio:8.2f} × the Jacobian")
+    if "--record" in sys.argv:
+        nested = times.get("Jacobian, nested")
+        ratio = None if nested is None else round(nested / times["Jacobian, channels"], 1)
+        record("pinn", f"p{p}_n{n}", milliseconds(times) | {"nested_over_channels": ratio})
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Ground states, part by part: forward Laplacian against a loop, one step split, kernels, and two devices.
 
-    python benchmarks/vmc.py [--quick]
+    python benchmarks/vmc.py [--quick | --record]
 
 - "loop" is the Laplacian one second derivative at a time (`kinetic_energy_by_loop`); "folx, all at once" is the forward
   Laplacian of all walkers together, "folx, chunks" what `GroundState` does.
@@ -31,7 +31,7 @@ from angd.jacobian import Dense, Factored, jacobian
 from angd.problems.vmc import MOLECULES, AroundNuclei, Coulomb, FermiNet, GroundState, Metropolis
 from angd.problems.vmc.problem import kinetic_energy_by_loop
 from angd.solvers.positive import positive
-from timing import best_times
+from timing import best_times, milliseconds, record
 
 
 def ready(name: str, walkers: int) -> tuple[GroundState, Any, Any, Metropolis]:
@@ -109,10 +109,24 @@ def report(name: str, walkers: int, repeats: int) -> None:
     }
     if len(jax.devices()) > 1:
         groups["devices"] = devices(problem, params, start.x), "energies, one device"
+    found: dict[str, float] = {}
     for jobs, base in groups.values():
         times = best_times(jobs, repeats)
+        found |= times
         for part, seconds in times.items():
             print(f"  {part:<32}{1e3 * seconds:10.1f} ms{times[base] / seconds:8.2f} × faster than {base}", flush=True)
+    if "--record" in sys.argv:
+        record("vmc", name, milliseconds(found) | ratios(found))
+
+
+def ratios(times: dict[str, float]) -> dict[str, float]:
+    """What is claimed: how many times faster."""
+    pairs = {
+        "laplacian": ("local energy, loop", "local energy, folx in chunks"),
+        "kernel": ("rows and kernel, dense", "rows and kernel, as chosen"),
+        "devices": ("energies, one device", "energies, two devices"),
+    }
+    return {f"{name}_ratio": round(times[a] / times[b], 2) for name, (a, b) in pairs.items() if a in times}
 
 
 def main() -> None:

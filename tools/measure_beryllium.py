@@ -26,13 +26,13 @@ import jax
 from angd import FisherRao
 from angd.experiments import vmc as experiments
 from angd.experiments.catalogue import DENSITIES
+from angd.experiments.environment import stamp
 from angd.experiments.files import write_atomically
 from angd.experiments.options import Vmc
 from angd.experiments.runner import Budget, Phase, Stand, cast, train
 from angd.experiments.sweep import configurations
 from angd.metrics.fisher_rao import force
 from angd.problems import vmc
-from environment import stamp
 from settled import settled
 
 OUT = Path(__file__).parent.parent / "results" / "beryllium.json"

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from angd.experiments.config import Config
+from angd.experiments.environment import stamp
 from angd.experiments.files import write_atomically
 from angd.experiments.folder import Row
 from angd.experiments.sweep_command import SweepOptions, sweep
-from environment import stamp
 from settled import settled
 
 OUT = Path(__file__).parent.parent / "results" / "comparison.json"

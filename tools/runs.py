@@ -12,9 +12,9 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
+from angd.experiments.environment import stamp
 from angd.experiments.files import write_atomically
 from angd.experiments.folder import RunFolder
-from environment import stamp
 
 LOOKS = 60
 Suites = dict[str, dict[str, str]]  # suite: row: arguments of `angd run`

@@ -20,3 +20,9 @@ def environment() -> dict[str, Any]:
         "packages": {name: version(name) for name in PACKAGES},
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
     }
+
+
+def stamp(command: str, seed: Any) -> dict[str, Any]:
+    """The head of a result file that is committed: how, from which seeds, when and with what it was made."""
+    found = environment()
+    return {"command": command, "date": found.pop("date"), "seed": seed, "environment": found}
