@@ -24,7 +24,7 @@ from angd.problems.pinn import Network, burgers
 from angd.solvers.positive import positive
 from timing import best_times, milliseconds, record
 
-NETWORKS = {"1.3k": Network((24, 24, 24), embed=burgers.periodic), "17k": Network((20, 50, 80, 80, 50, 20))}
+NETWORKS = {"1.3k": Network((24, 24, 24), embed=burgers.PERIODIC), "17k": Network((20, 50, 80, 80, 50, 20))}
 # Work beyond which one repetition has to do, and beyond which nested reverse mode is left out.
 LONG, TOO_LONG = 2e11, 2e12
 

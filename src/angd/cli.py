@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -93,8 +94,19 @@ def as_sentence(box: str) -> str:
     return f"{first.rstrip('.')}; {hint}."
 
 
+def say(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    """A warning as a sentence; where in the code it arose is for developers."""
+    print(f"angd: {message}", file=sys.stderr)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command; exit code 0, or 2 with one sentence on standard error for bad input."""
+    with warnings.catch_warnings():
+        warnings.showwarning = say
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
         run = next(run for kind, run in COMMANDS.values() if isinstance(options, kind))

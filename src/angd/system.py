@@ -24,6 +24,11 @@ class AbstractSystem(eqx.Module):
     omega: eqx.AbstractVar[Float[Array, "N"]]
     centred: eqx.AbstractVar[bool]
 
+    @property
+    @abc.abstractmethod
+    def given(self) -> PyTree:
+        """The right-hand side as it is known: b or v."""
+
     @abc.abstractmethod
     def right_side(self) -> PyTree:
         """v."""
@@ -85,6 +90,10 @@ class Rows(AbstractSystem):
     omega: Float[Array, "N"]
     centred: bool = eqx.field(static=True, default=False)
 
+    @property
+    def given(self) -> PyTree:
+        return self.b
+
     def right_side(self) -> PyTree:
         return self.pull(self.b)
 
@@ -96,6 +105,10 @@ class Gram(AbstractSystem):
     v: PyTree
     omega: Float[Array, "N"]
     centred: bool = eqx.field(static=True, default=False)
+
+    @property
+    def given(self) -> PyTree:
+        return self.v
 
     def right_side(self) -> PyTree:
         return self.v

@@ -229,6 +229,31 @@ def test_trust_region_converges_where_gauss_newton_diverges():
     assert abs(walk(opt, Arctan(), 3.0, 15)[-1][0]) < 1e-8
 
 
+@pytest.mark.parametrize("controller", [LineSearch(points=2), LevenbergMarquardt(), TrustRegion(radii=2, decades=1.0)])
+def test_without_momentum_a_second_try_is_no_restart(controller):
+    """From θ = 20 the first steps of arctan overshoot and are tried again; nobody should be told to lower μ."""
+    seen = walk(ANGD(GAUSS_NEWTON, Energy(), Normal(1e-6), controller), Arctan(), 20.0, 4)
+    assert not any(bool(info.restarted) for _, _, info in seen)
+    assert all(info.result in (RESULTS.successful, RESULTS.rejected) for _, _, info in seen)
+
+
+def test_trust_region_tries_larger_dampings_before_it_gives_up():
+    """Within ± one decade every step from θ = 5 overshoots; two above, one lowers the loss, in the same step."""
+    theta, start = 5.0, 1e-4
+    ((params, _, info),) = walk(
+        ANGD(GAUSS_NEWTON, Energy(), Normal(start), TrustRegion(radii=3, decades=1.0)), Arctan(), theta, 1
+    )
+    slope = 1 / (1 + theta**2)
+
+    def after(damping):
+        return theta - slope * np.arctan(theta) / (slope**2 + damping)
+
+    assert min(abs(after(start * 10**k)) for k in (-1, 0, 1)) > theta
+    assert bool(info.accepted)
+    assert np.isclose(info.damping, 1e-2)
+    assert np.isclose(params, after(1e-2))
+
+
 def test_chained_controllers_act_in_order():
     opt = ANGD(GAUSS_NEWTON, Energy(), Normal(1e-2), chain([LevenbergMarquardt(), StepNorm(1e-4)]))
     _, _, info = walk(opt, Rosenbrock(), (-1.2, 1.0), 3)[-1]

@@ -26,6 +26,7 @@ def course(config, steps):
 @pytest.mark.parametrize(
     ("experiment", "optimiser"), [pytest.param(*c, marks=[] if c in QUICK else pytest.mark.slow) for c in PAIRS]
 )
+@pytest.mark.filterwarnings("ignore:.*residuals at fixed points cannot hold")
 def test_every_optimiser_runs_on_every_experiment(experiment, optimiser):
     setup, seen = course(Config.of(experiment, optimiser, FEW), 3)
     assert [stand.k for stand, _ in seen] == [1, 2, 3]
@@ -62,6 +63,8 @@ OTHERS = [
     ("energy", {"geodesic": "yes", "momentum": 0.9}),
     ("energy-accelerated", {"restart": "yes", "transport": "current"}),
     ("adam", {"points": "adaptive"}),
+    ("ngd-l2", {"points": "sobol"}),
+    ("energy", {"balance": 0.5}),
     ("energy", {"single_steps": 1, "warm_steps": 1, "keep": 1}),
     ("ngd-l2", {"solver": "kfac", "points": "fixed", "interior": 300}),
     ("angd-l2", {"metric": "h2", "weight_decay": 1e-4, "beta": 1.0, "decay": 1e-3}),
@@ -97,18 +100,13 @@ def test_the_paper_s_network_has_its_size():
     assert sum(leaf.size for leaf in jax.tree.leaves(params)) == 16761
 
 
-def test_the_heat_equation_s_loss_vanishes_on_its_solution():
-    from angd.problems.pinn import heat
-
-    z, u = heat.reference()
-
-    def exact(z):
-        return jax.numpy.exp(-heat.KAPPA * jax.numpy.pi**2 * z[0]) * jax.numpy.sin(jax.numpy.pi * z[1])
-
-    assert np.allclose(jax.vmap(exact)(z), u, atol=1e-14)
-    for equation in (heat.residual, heat.start):
-        points = z if equation is heat.residual else z[z[:, 0] == 0]
-        assert np.abs(jax.vmap(lambda p, f=equation: f(exact, p))(points)).max() < 1e-13
+def test_an_experiment_s_options_reach_the_whole_family_and_the_paper_s_network_its_own_method():
+    assert preset("euler", "energy", {})[1].interior == preset("euler", "energy-trust", {})[1].interior == 1000
+    assert preset("euler", "energy-fast", {})[1].interior == OPTIMISERS["energy-fast"].options.interior
+    assert preset("euler", "adam", {})[1] == OPTIMISERS["adam"].options
+    assert Config.of("burgers", network="paper").optimizer == "energy-large"
+    assert Config.of("burgers", "energy", network="paper").optimizer == "energy"
+    assert Config.of("vmc-he", network="paper").optimizer == "angd-fr"
 
 
 @pytest.mark.parametrize(
@@ -127,6 +125,9 @@ def test_the_heat_equation_s_loss_vanishes_on_its_solution():
         ("burgers", "adam", {"metric": "l2"}, "adam has no metric"),
         ("burgers", "ngd-l2", {"metric": "l7"}, "no metric called 'l7'"),
         ("burgers", "ngd-l2", {"solver": "magic"}, "solver must be one of"),
+        ("burgers", "energy-trust", {"geodesic": "yes"}, "geodesic goes with levenberg-marquardt"),
+        ("burgers", "energy", {"restart": "yes"}, "set mu > 0 as well"),
+        ("burgers", "energy", {"transport": "current"}, "set mu > 0 as well"),
     ],
 )
 def test_what_does_not_exist_is_answered_in_a_sentence(experiment, optimiser, changes, words):

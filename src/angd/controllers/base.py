@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
@@ -22,8 +23,8 @@ class Trial(eqx.Module):
     """A step as it stands: θ would move by `scale` h d.
 
     **Attributes:** `ok`: the direction is finite; `converged`: it meets the solver's tolerance; `damping`: its λ;
-    `restarted`: it is a step from rest; `accepted`: it will be taken; `ratio`: actual over predicted decrease of the
-    loss, NaN where nobody asked.
+    `restarted`: there was momentum, and it was dropped; `accepted`: it will be taken; `ratio`: actual over predicted
+    decrease of the loss, NaN where nobody asked.
     """
 
     d: PyTree
@@ -36,7 +37,7 @@ class Trial(eqx.Module):
     ratio: Float[Array, ""]
 
     @classmethod
-    def of(cls, solution: Solution, damping: Float[Array, ""], restarted: bool = False) -> "Trial":
+    def of(cls, solution: Solution, damping: Float[Array, ""], restarted: Any = False) -> "Trial":
         one = jnp.ones((), damping.dtype)
         yes = jnp.ones((), bool)
         return cls(
@@ -73,7 +74,13 @@ class Proposal(eqx.Module):
     def from_rest(self, damping: Float[Array, ""]) -> Trial:
         """The direction of the force alone."""
         nothing = zeros_like(self.centre)
-        return Trial.of(self.prepared.at(damping).direction(self.at_rest, nothing), damping, restarted=True)
+        return Trial.of(self.prepared.at(damping).direction(self.at_rest, nothing), damping, self.moving())
+
+    def moving(self) -> Bool[Array, ""]:
+        """Is there momentum that a step from rest would drop?"""
+        pairs = [(self.centre, zeros_like(self.centre)), (self.system.given, self.at_rest.given)]
+        same = [jnp.array_equal(a, b) for pair in pairs for a, b in zip(*map(jax.tree.leaves, pair), strict=True)]
+        return ~jnp.all(jnp.stack(same))
 
     def downhill(self, damping: Float[Array, ""]) -> Trial:
         """−hγ (G + λI)⁻¹ ∂_θ L: the natural gradient of the metric in which the model is projected; it descends."""

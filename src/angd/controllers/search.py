@@ -113,7 +113,8 @@ class TrustRegion(AbstractDamper):
     """The boldest of `radii` dampings whose actual/predicted decrease of the loss is at least `target`.
 
     One factorisation serves them all: they are spread geometrically over ± `decades` around the last choice. If none
-    lowers the loss, the same dampings are tried from rest; if that fails too, the step is rejected and λ grows.
+    lowers the loss, dampings from the last choice up to 2 `decades` above it are tried from rest; if that fails too,
+    the step is rejected and λ grows.
     """
 
     target: float = 0.25
@@ -132,14 +133,20 @@ class TrustRegion(AbstractDamper):
 
     def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
         before = proposal.present()
-        powers = jnp.linspace(-self.decades, self.decades, self.radii)
-        grid = jnp.clip(memory * 10.0**powers, self.floor, self.cap).astype(trial.damping.dtype)
+        grid = self._grid(memory, -1, trial)
         first = self._boldest(proposal.direction, proposal, grid, before)
-        found = lax.cond(
-            first.accepted, lambda g: first, lambda g: self._boldest(proposal.from_rest, proposal, g, before), grid
-        )
+
+        def again() -> Trial:
+            return self._boldest(proposal.from_rest, proposal, self._grid(memory, 0, trial), before)
+
+        found = lax.cond(first.accepted, lambda: first, again)
         raised = jnp.minimum(memory * 10.0**self.decades, self.cap)
         return found, jnp.where(found.accepted, found.damping, raised).astype(trial.damping.dtype)
+
+    def _grid(self, middle: Float[Array, ""], low: float, like: Trial) -> Float[Array, "k"]:
+        """Dampings from `low` to `low` + 2 times `decades` above the last choice."""
+        powers = self.decades * jnp.linspace(low, low + 2, self.radii)
+        return jnp.clip(middle * 10.0**powers, self.floor, self.cap).astype(like.damping.dtype)
 
     def _boldest(self, solve: Any, proposal: Proposal, grid: Float[Array, "k"], before: Float[Array, ""]) -> Trial:
         """The trial with the smallest λ that meets the target, or else the one with the best ratio."""

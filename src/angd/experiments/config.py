@@ -41,8 +41,10 @@ class Config:
         cls, experiment_name: str, optimizer: str | None = None, changes: Mapping[str, Any] | None = None, **rest: Any
     ) -> "Config":
         """From names and changes; without any limit, the experiment's usual CPU seconds."""
-        name, options = preset(experiment_name, optimizer, changes or {})
         check_settings(rest)
+        if optimizer is None and rest.get("network") == "paper":
+            optimizer = experiment(experiment_name).large
+        name, options = preset(experiment_name, optimizer, changes or {})
         found = cls(experiment_name, name, asdict(options), **rest)
         if all(getattr(found, limit) is None for limit in BUDGETS):
             found = replace(found, max_cpu_seconds=experiment(experiment_name).cpu_seconds)

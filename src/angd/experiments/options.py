@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 INFINITE = float("inf")
-POINTS = "new points in every step, the same in all, or adaptive ones that serve ten steps"
+POINTS = "new points in every step (random or Sobol), the same in all, or adaptive ones that serve ten steps"
 
 
 def number(default: float, low: float, high: float, about: str) -> Any:
@@ -47,7 +47,12 @@ class Options:
         typed = {name: _typed(known[name].type, value) for name, value in changes.items()}
         for name, value in typed.items():
             _check(f"{family}: {name}", known[name], value)
-        return replace(self, **typed)
+        found = replace(self, **typed)
+        found.check_together(family)
+        return found
+
+    def check_together(self, family: str) -> None:
+        """Refuse options that contradict each other."""
 
 
 def _check(name: str, spec: Field[Any], value: Any) -> None:
@@ -94,7 +99,7 @@ class GaussNewton(Options):
     fresh: float = number(500, 1, INFINITE, "steps on points that are new in each")
     keep: int = number(20, 1, 1e9, "steps that later points serve")
     damping: float = number(1e-2, 1e-12, 1e6, "λ at the start")
-    scaling: float = number(0.5, 0, 1, "power of diag G in the damping after the first phase; 0 is λI")
+    scaling: float = number(0.5, 0, 1, "power of diag G in the damping after the first phase, for normal; 0 is λI")
     solver: str = one_of("normal", "iterative", "kfac", about="how the linear systems are solved")
     controller: str = one_of("levenberg-marquardt", "trust-region", about="how damping follows success")
     momentum: float = number(0, 0, 0.999, "η of projected momentum; 0 is none")
@@ -103,7 +108,14 @@ class GaussNewton(Options):
     transport: str = one_of("jvp", "current", about="how the momentum of the flow crosses to the next step")
     restart: bool = switch(False, "drop the momentum of the flow when it points uphill")
     geodesic: bool = switch(False, "second-order correction of the step")
+    balance: float = number(0, 0, 1, "power by which conditions are weighed against the equation; 0 is not at all")
     single_steps: int = number(0, 0, 1e9, "first steps in single precision")
+
+    def check_together(self, family: str) -> None:
+        if self.geodesic and self.controller == "trust-region":
+            raise ValueError(f"{family}: geodesic goes with levenberg-marquardt; leave out one of the two.")
+        if self.mu == 0 and (self.restart or self.transport != "jvp"):
+            raise ValueError(f"{family}: restart and transport are about the flow's momentum: set mu > 0 as well.")
 
 
 @dataclass(frozen=True)
@@ -119,8 +131,8 @@ class Sobolev(Options):
     solver: str = one_of("normal", "iterative", "kfac", about="how the linear systems are solved")
     transport: str = one_of("jvp", "current", "covector", about="how momentum crosses; covector is as printed")
     search: bool = switch(True, "line search; constant steps diverge on fresh points at rates fine on fixed ones")
-    points: str = one_of("fresh", "fixed", "adaptive", about=POINTS)
-    weight_decay: float = number(0, 0, 1, "L gets ½ weight_decay |θ|²")
+    points: str = one_of("fresh", "sobol", "fixed", "adaptive", about=POINTS)
+    weight_decay: float = number(0, 0, 1, "θ shrinks by weight_decay × rate in every step")
     interior: int = number(1000, 1, 1e7, "points inside the domain")
     condition: int = number(250, 1, 1e7, "points of each initial or boundary condition")
 
@@ -135,7 +147,7 @@ class FirstOrder(Options):
     momentum: float = number(0.9, 0, 0.9999, "β₁ of Adam, momentum of gradient descent")
     second: float = number(0.999, 0, 0.999999, "β₂ of Adam")
     weight_decay: float = number(0, 0, 1, "decoupled weight decay")
-    points: str = one_of("fresh", "fixed", "adaptive", about=POINTS)
+    points: str = one_of("fresh", "sobol", "fixed", "adaptive", about=POINTS)
     interior: int = number(1000, 1, 1e7, "points inside the domain")
     condition: int = number(250, 1, 1e7, "points of each initial or boundary condition")
 

@@ -15,7 +15,20 @@ from angd import baselines
 from angd.experiments.options import INFINITE, FirstOrder, GaussNewton, Options, QuasiNewton, Sobolev
 from angd.experiments.runner import Phase
 from angd.experiments.tuned import falling
-from angd.problems.pinn import Adaptive, Fixed, Network, Problem, Renewed, Sampler, Sobol, Uniform, burgers, euler, heat
+from angd.problems.pinn import (
+    Adaptive,
+    Balanced,
+    Fixed,
+    Network,
+    Problem,
+    Renewed,
+    Sampler,
+    Sobol,
+    Uniform,
+    burgers,
+    euler,
+    heat,
+)
 
 TEST_POINTS = 4096
 ADAPT_EVERY = 10  # choosing adaptive points costs as much as three steps of a first-order method
@@ -108,7 +121,7 @@ def phases(options: Options, problem: Problem, seed: int = 0) -> list[Phase]:
 @phases.register
 def _(options: GaussNewton, problem: Problem, seed: int = 0) -> list[Phase]:
     counts = spread(problem, options.interior, options.condition)
-    uniform, adaptive = Uniform(**counts), Adaptive(**counts)
+    uniform, adaptive = _balanced(options, Uniform(**counts)), _balanced(options, Adaptive(**counts))
     first = _gauss_newton(options, _solver(options.solver, options.damping))
     second = first
     if options.scaling > 0 and options.solver == "normal":
@@ -118,6 +131,10 @@ def _(options: GaussNewton, problem: Problem, seed: int = 0) -> list[Phase]:
     kept = Phase(second, Renewed(adaptive, options.keep) if options.keep > 1 else adaptive)
     fresh = Phase(second, adaptive, options.fresh)
     return [*single, warm, fresh, *([kept] if options.fresh < INFINITE else [])]
+
+
+def _balanced(options: GaussNewton, sampler: Sampler) -> Sampler:
+    return Balanced(sampler, options.balance) if options.balance > 0 else sampler
 
 
 def _gauss_newton(options: GaussNewton, solver: Any) -> angd.ANGD:
@@ -167,7 +184,9 @@ def _points(options: Sobolev | FirstOrder, problem: Problem, seed: int) -> Sampl
     counts = spread(problem, options.interior, options.condition)
     if options.points == "adaptive":
         return Renewed(Adaptive(**counts), ADAPT_EVERY)
-    return Fixed(Uniform(**counts), jax.random.key(seed)) if options.points == "fixed" else Uniform(**counts)
+    if options.points == "fixed":
+        return Fixed(Uniform(**counts), jax.random.key(seed))
+    return Sobol(**counts) if options.points == "sobol" else Uniform(**counts)
 
 
 @phases.register

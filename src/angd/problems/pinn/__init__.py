@@ -1,13 +1,13 @@
 """Physics-informed networks: a residual on a callable field, a box, conditions on its faces.
 
-u = Network(...)                     what is sought
-Problem(equation, domain, ...)       what it should satisfy
-problem.sample(key, ...)             where it is asked to
+Network(widths)                                     what is sought
+Problem(network, domain, equation, conditions)      what it should satisfy
+Uniform(interior=..., ...)(key, problem, params)    where it is asked to
 """
 
 from angd.problems.pinn.derivatives import d
 from angd.problems.pinn.domains import Box, Data, Face, Faces
-from angd.problems.pinn.networks import Mirrored, Network
+from angd.problems.pinn.networks import Mirrored, Model, Network, Periodic
 from angd.problems.pinn.problem import Condition, Problem, observed
 from angd.problems.pinn.sampling import Adaptive, Balanced, Fixed, Renewed, Sampler, Sobol, Uniform
 
@@ -21,7 +21,9 @@ __all__ = [
     "Faces",
     "Fixed",
     "Mirrored",
+    "Model",
     "Network",
+    "Periodic",
     "Problem",
     "Renewed",
     "Sampler",

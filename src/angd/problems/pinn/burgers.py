@@ -18,12 +18,13 @@ from jaxtyping import Array, Float
 
 from angd.problems.pinn.derivatives import Field, d
 from angd.problems.pinn.domains import Box, Faces
-from angd.problems.pinn.networks import Mirrored, Network
+from angd.problems.pinn.networks import Mirrored, Model, Network, Periodic
 from angd.problems.pinn.problem import Condition, Problem
 
 NU = 0.01 / np.pi
 DOMAIN, HALF = Box((0.0, 1.0), (-1.0, 1.0)), Box((0.0, 1.0), (0.0, 1.0))
 PAPER = (20, 50, 80, 80, 50, 20)  # widths of the paper's network
+PERIODIC = Periodic(axis=1, period=2.0)
 CHUNK = 2**23  # exponentials at a time
 
 
@@ -49,17 +50,12 @@ def residual(u: Field, z: Float[Array, "2"]) -> Float[Array, ""]:
     return d(u, 0)(z) + u(z) * d(u, 1)(z) - NU * d(u, 1, 1)(z)
 
 
-def periodic(z: Float[Array, "2"]) -> Float[Array, "3"]:
-    """(t, cos πx, sin πx): features of period 2 in x."""
-    return jnp.stack([z[0], jnp.cos(jnp.pi * z[1]), jnp.sin(jnp.pi * z[1])])
-
-
 def wall(u: Field, z: Float[Array, "2"]) -> Float[Array, ""]:
     """u = 0."""
     return u(z)
 
 
-def burgers(initial: str = "-sin", network: Network | Mirrored | None = None, weight: float = 10.0) -> Problem:
+def burgers(initial: str = "-sin", network: Model | None = None, weight: float = 10.0) -> Problem:
     """Burgers with the initial value '-sin', 'sin' or '1-cos'; conditions weigh `weight` times the equation.
 
     An odd initial value keeps the solution odd and of period 2, and so is the default network for it; then the walls
@@ -78,7 +74,7 @@ def burgers(initial: str = "-sin", network: Network | Mirrored | None = None, we
         return u(z) - h(z[1])
 
     conditions = {"initial": Condition(domain.face(0, "lower"), start, weight)}
-    if network.embed is not periodic:
+    if getattr(network, "embed", None) != PERIODIC:
         sides = [domain.face(1, "upper")] if mirrored else [domain.face(1, side) for side in ("lower", "upper")]
         conditions["walls"] = Condition(Faces(tuple(sides)), wall, weight)
     return Problem(network, domain, residual, conditions)
@@ -87,7 +83,7 @@ def burgers(initial: str = "-sin", network: Network | Mirrored | None = None, we
 def small(initial: str) -> Network | Mirrored:
     """A small network that is accurate: odd and periodic where the solution is."""
     if INITIAL[initial].odd:
-        return Mirrored(Network((20, 20, 20), embed=periodic), axis=1)
+        return Mirrored(Network((20, 20, 20), embed=PERIODIC), axis=1)
     return Network((24, 24, 24))
 
 

@@ -16,9 +16,13 @@ class Box:
     intervals: tuple[tuple[float, float], ...]
 
     def __init__(self, *intervals: Any):
-        object.__setattr__(self, "intervals", tuple((float(a), float(b)) for a, b in intervals))
-        if not self.intervals or not all(a < b for a, b in self.intervals):
-            raise ValueError(f"Box: every interval needs lower < upper, got {self.intervals}.")
+        try:
+            pairs = tuple((float(a), float(b)) for a, b in intervals)
+        except TypeError:
+            raise ValueError(f"Box takes pairs, `Box((0, 1), (-1, 1))`, got {intervals}.") from None
+        if not pairs or not all(-np.inf < a < b < np.inf for a, b in pairs):
+            raise ValueError(f"Box: every interval needs lower < upper, both finite, got {pairs}.")
+        object.__setattr__(self, "intervals", pairs)
 
     @property
     def dimension(self) -> int:
@@ -68,6 +72,11 @@ class Faces:
 
     parts: tuple[Face, ...]
 
+    def __post_init__(self):
+        object.__setattr__(self, "parts", tuple(self.parts))
+        if not self.parts:
+            raise ValueError("Faces: at least one face is needed.")
+
     @property
     def dimension(self) -> int:
         return self.parts[0].dimension
@@ -76,6 +85,8 @@ class Faces:
         return all(part.within(other) for part in self.parts)
 
     def place(self, unit: Float[Array, "n D"]) -> Float[Array, "n D"]:
+        if unit.shape[0] < len(self.parts):
+            raise ValueError(f"Faces: {len(self.parts)} faces need as many points at least, got {unit.shape[0]}.")
         pieces = jnp.array_split(unit, len(self.parts))
         return jnp.concatenate([part.place(piece) for part, piece in zip(self.parts, pieces, strict=True)])
 
@@ -101,8 +112,11 @@ class Data(eqx.Module):
         return self.z.shape[1]
 
     def within(self, other: Box) -> bool:
+        """Up to rounding: 0.2 in single precision lies above 0.2."""
+        z = np.asarray(self.z)
         lower, upper = np.transpose(other.intervals)
-        return bool(np.all((np.asarray(self.z) >= lower[None, :]) & (np.asarray(self.z) <= upper[None, :])))
+        slack = 4 * np.finfo(z.dtype).eps * np.maximum(np.abs(lower), np.abs(upper))
+        return bool(np.all((z >= (lower - slack)[None, :]) & (z <= (upper + slack)[None, :])))
 
     def place(self, unit: Float[Array, "n D"]) -> "Data":
         n, total = unit.shape[0], self.z.shape[0]

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from angd.problems.pinn.derivatives import Field, d
 from angd.problems.pinn.domains import Box
-from angd.problems.pinn.networks import Mirrored, Network
+from angd.problems.pinn.networks import Mirrored, Model, Network
 from angd.problems.pinn.problem import Condition, Problem
 
 GAMMA, MIDDLE = 1.4, 0.5
@@ -62,7 +62,7 @@ def positive(z: Float[Array, "2"], value: Float[Array, "3"]) -> Float[Array, "3"
     return jnp.stack([jnp.exp(value[0]), value[1], jnp.exp(value[2])])
 
 
-def euler(network: Network | Mirrored | None = None, weight: float = 10.0) -> Problem:
+def euler(network: Model | None = None, weight: float = 10.0) -> Problem:
     """Problem 123 with the state at t = 0 as its only condition.
 
     ρ and p are even about the middle and u is odd. The default network is `Mirrored` there, so that the equations are
@@ -72,6 +72,8 @@ def euler(network: Network | Mirrored | None = None, weight: float = 10.0) -> Pr
     if network is None:
         small = Mirrored(Network((20, 20, 20), 3, embed=rays), axis=1, parity=PARITY, about=MIDDLE)
         return Problem(small, HALF, scale_free, _start(HALF, weight), positive)
+    if isinstance(network, Network | Mirrored) and network.outputs != len(FIELDS):
+        raise ValueError(f"euler: the network must have 3 outputs, ρ, u and p, got {network.outputs}.")
     domain = HALF if isinstance(network, Mirrored) else DOMAIN
     return Problem(network, domain, residual, _start(domain, weight))
 

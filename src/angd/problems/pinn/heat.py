@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 
 from angd.problems.pinn.derivatives import Field, d
 from angd.problems.pinn.domains import Box, Faces
-from angd.problems.pinn.networks import Mirrored, Network
+from angd.problems.pinn.networks import Model, Network
 from angd.problems.pinn.problem import Condition, Problem
 
 KAPPA = 0.1
@@ -28,7 +28,7 @@ def wall(u: Field, z: Float[Array, "2"]) -> Float[Array, ""]:
     return u(z)
 
 
-def heat(network: Network | Mirrored | None = None) -> Problem:
+def heat(network: Model | None = None) -> Problem:
     """The problem; by default with two layers of eight."""
     conditions = {
         "initial": Condition(DOMAIN.face(0, "lower"), start, 10.0),

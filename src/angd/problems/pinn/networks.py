@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -11,6 +12,19 @@ from jaxtyping import Array, Float, PyTree
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"tanh": jnp.tanh, "sin": jnp.sin}
 
 
+@runtime_checkable
+class Model(Protocol):
+    """What a problem asks of a network, `Network` or one of your own: parameters, and the field at one point."""
+
+    def init(self, key: Array, dimension: int) -> PyTree:
+        """First parameters, for points with so many coordinates."""
+        ...
+
+    def __call__(self, params: PyTree, z: Float[Array, " D"]) -> Float[Array, "*m"]:
+        """u(z)."""
+        ...
+
+
 class Network(eqx.Module):
     """z ↦ embed(z) → layers of `widths` → `outputs` numbers (a scalar field if None).
 
@@ -18,7 +32,7 @@ class Network(eqx.Module):
     module, so that the network is the same object in every step.
     """
 
-    widths: tuple[int, ...] = eqx.field(static=True)
+    widths: tuple[int, ...] = eqx.field(static=True, converter=tuple)
     outputs: int | None = eqx.field(static=True, default=None)
     activation: str = eqx.field(static=True, default="tanh")
     embed: Callable[[Array], Array] | None = eqx.field(static=True, default=None)
@@ -28,6 +42,8 @@ class Network(eqx.Module):
             raise ValueError(f"Network: activation must be one of {sorted(ACTIVATIONS)}, got {self.activation!r}.")
         if not self.widths or min(self.widths) < 1:
             raise ValueError(f"Network: widths must be positive, got {self.widths}.")
+        if self.outputs is not None and self.outputs < 1:
+            raise ValueError(f"Network: outputs must be None, for a scalar field, or at least 1, got {self.outputs}.")
 
     def init(self, key: Array, dimension: int) -> PyTree:
         """Weights of variance 1/fan-in (Glorot for tanh), biases zero."""
@@ -48,6 +64,31 @@ class Network(eqx.Module):
         return y[0] if self.outputs is None else y
 
 
+class Periodic(eqx.Module):
+    """Features of a field that repeats along one coordinate: `Network(..., embed=Periodic(axis=1, period=2.0))`.
+
+    The coordinate z is replaced by cos 2πz/period and sin 2πz/period, behind the others.
+    """
+
+    axis: int = eqx.field(static=True)
+    period: float = eqx.field(static=True)
+
+    def __check_init__(self):
+        if self.axis < 0 or not self.period > 0:
+            raise ValueError(f"Periodic: it takes axis ≥ 0 and period > 0, got {self.axis} and {self.period}.")
+
+    def __call__(self, z: Float[Array, " D"]) -> Float[Array, " F"]:
+        if self.axis >= z.shape[0]:
+            raise ValueError(f"Periodic: there is no coordinate {self.axis} in a domain of dimension {z.shape[0]}.")
+        angle = 2 * jnp.pi / self.period * z[self.axis]
+        rest = [z[i] for i in range(z.shape[0]) if i != self.axis]
+        return jnp.stack([*rest, jnp.cos(angle), jnp.sin(angle)])
+
+
+def _signs(parity: Any) -> tuple[int, ...] | int:
+    return parity if isinstance(parity, int) else tuple(parity)
+
+
 class Mirrored(eqx.Module):
     """A field with a mirror: u(z) = N(z) + s N(z̃), z̃ the image of z in the plane where coordinate `axis` is `about`.
 
@@ -57,13 +98,17 @@ class Mirrored(eqx.Module):
 
     network: Network
     axis: int = eqx.field(static=True)
-    parity: tuple[int, ...] | int = eqx.field(static=True, default=-1)
+    parity: tuple[int, ...] | int = eqx.field(static=True, default=-1, converter=_signs)
     about: float = eqx.field(static=True, default=0.0)
 
     def __check_init__(self):
         signs = self.parity if isinstance(self.parity, tuple) else (self.parity,)
         if not set(signs) <= {-1, 1} or (isinstance(self.parity, tuple) and len(signs) != self.network.outputs):
             raise ValueError(f"Mirrored: parity must be 1 or −1, one for each component, got {self.parity}.")
+
+    @property
+    def outputs(self) -> int | None:
+        return self.network.outputs
 
     @property
     def embed(self) -> Callable[[Array], Array] | None:

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from angd.metrics import Energy
-from angd.problems.pinn.domains import Box, Data
-from angd.problems.pinn.networks import Mirrored, Network
+from angd.problems.pinn.domains import Box, Data, Face, Faces
+from angd.problems.pinn.networks import Model
 from angd.samples import Samples
 
 Equation = Callable[[Callable[[Array], Array], Any], Array]
@@ -35,10 +35,11 @@ class Problem(eqx.Module):
     """Find a network u with `equation(u, z)` = 0 inside `domain` and its `conditions` on the faces.
 
     `equation` sees the field as a function, `lambda u, z: d(u, 0)(z) + u(z) * d(u, 1)(z)`, and returns a number or a
-    vector of numbers. `constraint(z, value)` builds conditions into the field itself: u(z) = constraint(z, N(z)).
+    vector of numbers. The network is any `Model`. `constraint(z, value)` builds conditions into the field itself:
+    u(z) = constraint(z, N(z)).
     """
 
-    network: Network | Mirrored
+    network: Model
     domain: Box = eqx.field(static=True)
     equation: Equation = eqx.field(static=True)
     conditions: dict[str, Condition]
@@ -48,6 +49,8 @@ class Problem(eqx.Module):
         if INTERIOR in self.conditions:
             raise ValueError(f"Problem: {INTERIOR!r} is the equation's own name; call the condition something else.")
         for name, condition in self.conditions.items():
+            if not isinstance(condition.on, Box | Face | Faces | Data):
+                raise ValueError(f"Problem: the condition {name!r} must be on a Box, Face, Faces or Data.")
             if condition.on.dimension != self.domain.dimension:
                 raise ValueError(f"Problem: the condition {name!r} lives on a box of another dimension.")
             if not condition.on.within(self.domain):
@@ -94,16 +97,36 @@ def _on_field(problem: Problem, equation: Equation) -> Callable[..., Array]:
 
 
 def _misfit(u: Callable[[Array], Array], data: Data) -> Array:
-    return u(data.z) - data.values
+    value = u(data.z)
+    if value.shape != data.values.shape:
+        raise ValueError(
+            f"observed: the field has values of shape {value.shape} at a point, but the data {data.values.shape}."
+        )
+    return value - data.values
 
 
 def _try(name: str, f: Callable[..., Array], params: PyTree, points: PyTree) -> None:
-    """Refuse an equation that returns something else than finite numbers."""
-    shape = jax.eval_shape(f, params, jax.tree.map(lambda leaf: leaf[0], points))
-    if not isinstance(shape, jax.ShapeDtypeStruct) or shape.ndim > 1:
-        raise ValueError(f"Problem: the equation of {name!r} must return a number or a vector at one point.")
+    """Refuse an equation that returns something else than finite real numbers."""
+    try:
+        shape = jax.eval_shape(f, params, jax.tree.map(lambda leaf: leaf[0], points))
+    except Exception as error:
+        error.add_note(f"This was raised when the equation of {name!r} was tried at one point.")
+        raise
+    real = isinstance(shape, jax.ShapeDtypeStruct) and jnp.issubdtype(shape.dtype, jnp.floating)
+    if not real or shape.ndim > 1 or shape.size == 0:
+        raise ValueError(
+            f"Problem: the equation of {name!r} must return a number or a vector at one point, real ones; got "
+            f"{_described(shape)}."
+        )
     r = jax.jit(jax.vmap(f, (None, 0)))(params, points)
     if not bool(jnp.all(jnp.isfinite(r))):
         bad = jnp.argmax(~jnp.isfinite(r.reshape(LOOKS, -1)).all(1))
         where = jax.tree.map(lambda leaf: leaf[bad].tolist(), points)
         raise ValueError(f"Problem: the equation of {name!r} is not finite at {where} with the first parameters.")
+
+
+def _described(found: Any) -> str:
+    """What an equation returned, in a few words."""
+    if isinstance(found, jax.ShapeDtypeStruct):
+        return f"an array of shape {found.shape} and type {found.dtype}"
+    return f"a {type(found).__name__}"

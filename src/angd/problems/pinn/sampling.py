@@ -19,6 +19,8 @@ from scipy.stats import qmc
 from angd.problems.pinn.problem import INTERIOR, Problem
 from angd.samples import Samples
 
+LONG = 100  # steps that fit the points of a large network
+
 
 class Sampler(eqx.Module):
     """`sampler(key, problem, params)` → samples of every term."""
@@ -88,6 +90,8 @@ class Adaptive(Sampler):
     power: float
 
     def __init__(self, pool: int = 8, floor: float = 1.0, power: float = 1.0, **counts: int):
+        if not (isinstance(pool, int) and pool >= 1 and floor >= 0 and power >= 0):
+            raise ValueError("Adaptive: it takes a whole number pool ≥ 1, floor ≥ 0 and power ≥ 0.")
         self.counts, self.pool, self.floor, self.power = _Counts(counts), pool, floor, power
 
     def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
@@ -122,14 +126,14 @@ class Fixed(Sampler):
 
 
 class Renewed(Sampler):
-    """Another sampler's points, each set for `every` steps."""
+    """Another sampler's points, each set for `every` steps; many steps on too few points bring `Fixed`'s warning."""
 
     inner: Sampler
     steps: int = eqx.field(static=True)
 
     def __init__(self, inner: Sampler, every: int):
-        if every < 1:
-            raise ValueError(f"Renewed: every must be at least 1, got {every}.")
+        if not isinstance(every, int) or every < 1:
+            raise ValueError(f"Renewed: every must be a whole number, at least 1, got {every}.")
         self.inner, self.steps = inner, every
 
     @property
@@ -137,15 +141,18 @@ class Renewed(Sampler):
         return self.steps
 
     def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
-        return self.inner(key, problem, params)
+        samples = self.inner(key, problem, params)
+        if self.steps >= LONG:
+            warn_of_overfitting(problem, params, samples)
+        return samples
 
 
 class Balanced(Sampler):
     """Another sampler's points, with conditions weighed by how strongly the parameters move them.
 
     Each condition's weight is multiplied by (mean |∂_θ r|² of the equation / mean |∂_θ r|² of the condition)^`power`,
-    estimated at `looks` of its points with the present parameters. With power 1 every term has the same trace in the
-    metric; ½ is a compromise between that and the weights as given.
+    estimated at `looks` of its points with the present parameters; one that they do not move keeps its weight. With
+    power 1 every term has the same trace in the metric; ½ is a compromise between that and the weights as given.
     """
 
     inner: Sampler
@@ -159,7 +166,8 @@ class Balanced(Sampler):
     def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
         samples = self.inner(key, problem, params)
         size = {name: self._size(f, params, samples[name]) for name, f in problem.residuals.items()}
-        ratio = {name: (size[INTERIOR] / size[name]) ** self.power for name in size}
+        safe = {name: jnp.where(part > 0, part, size[INTERIOR]) for name, part in size.items()}
+        ratio = {name: (size[INTERIOR] / safe[name]) ** self.power for name in size}
         return {name: Samples(part.x, ratio[name] * part.omega) for name, part in samples.items()}
 
     def _size(self, f: Any, params: PyTree, samples: Samples) -> Float[Array, ""]:
@@ -191,8 +199,8 @@ def check_counts(counts: Mapping[str, int], problem: Problem) -> None:
     terms = set(problem.places())
     if set(counts) != terms:
         raise ValueError(f"Points are needed for {sorted(terms)}, but counts name {sorted(counts)}.")
-    if min(counts.values()) < 1:
-        raise ValueError(f"Every term needs at least one point, got {dict(counts)}.")
+    if not all(isinstance(n, int) and n >= 1 for n in counts.values()):
+        raise ValueError(f"Every term needs a whole number of points, at least one point, got {dict(counts)}.")
 
 
 class _Counts(dict[str, int]):
