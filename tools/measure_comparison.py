@@ -85,7 +85,7 @@ def compare(name: str, metric: str, most: int, steps: int, work: Path, end: int 
             best = replace(best, network="paper", max_steps=times * end)
         courses[method] = [final(best, seed, work) for seed in SEEDS]
         found[method] = {
-            "options": best.changes(),
+            "options": best.to_dict()["options"],
             "configurations": most,
             "tuning_cpu_seconds": round(seconds),
             "test_loss": statistics.median(rows[-1].test_loss or float("inf") for rows in courses[method]),
@@ -127,7 +127,7 @@ def main(arguments: list[str]) -> None:
         return
     given = dict(a[2:].split("=", 1) for a in arguments if a.startswith("--"))
     work = Path(given.get("work", "runs/comparison"))
-    names = [a for a in arguments if not a.startswith("--")] or ["burgers", "burgers-cos", "euler"]
+    names = [a for a in arguments if not a.startswith("--")] or ["burgers", "burgers-sin", "burgers-cos", "euler"]
     for metric in given.get("metrics", "l2,h1,h2").split(","):
         for name in names:
             most, steps = int(given.get("most", 24)), int(given.get("steps", 300))

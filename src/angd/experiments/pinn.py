@@ -14,6 +14,7 @@ import angd
 from angd import baselines
 from angd.experiments.options import INFINITE, FirstOrder, GaussNewton, Options, QuasiNewton, Sobolev
 from angd.experiments.runner import Phase
+from angd.experiments.solution import Solution, together
 from angd.experiments.tuned import falling
 from angd.problems.pinn import (
     Adaptive,
@@ -46,30 +47,17 @@ class Case:
         """With the small default network, or with the paper's."""
         return self.make(None if network == "small" else self.paper)
 
-    def solution(self, problem: Problem) -> Callable[[PyTree], dict[str, np.ndarray]]:
-        """The grid `z`, and on it the fields of parameters, `NAME found`, with the exact ones, `NAME exact`."""
+    def solution(self, problem: Problem) -> Callable[[PyTree], Solution]:
+        """The fields of parameters beside the exact ones, on the grid of these."""
         z, exact = self.exact()
         on_grid = self.on_grid(problem)
-
-        def solution(params: PyTree) -> dict[str, np.ndarray]:
-            found = dict(zip(exact, on_grid(params).T, strict=True))
-            fields = {f"{name} found": found[name] for name in exact} | {f"{name} exact": exact[name] for name in exact}
-            return {"z": z, **fields}
-
-        return solution
+        return lambda params: together(z, dict(zip(exact, on_grid(params).T, strict=True)), exact)
 
     def on_grid(self, problem: Problem) -> Callable[[PyTree], np.ndarray]:
         """The field at the points of the exact solution, one column for each component."""
         z = jnp.asarray(self.exact()[0])
         compiled = jax.jit(lambda params: jax.vmap(problem.field, (None, 0))(params, z).reshape(len(z), -1))
         return lambda params: np.asarray(compiled(params))
-
-
-def relative_errors(solution: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """‖found − exact‖ / ‖exact‖ by field."""
-    names = [key.removesuffix(" found") for key in solution if key.endswith(" found")]
-    pairs = {name: (solution[f"{name} found"], solution[f"{name} exact"]) for name in names}
-    return {name: float(np.linalg.norm(u - e) / np.linalg.norm(e)) for name, (u, e) in pairs.items()}
 
 
 def test_loss(problem: Problem) -> Callable[[PyTree], float]:

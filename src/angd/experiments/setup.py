@@ -8,7 +8,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, PyTree
 
 from angd.experiments import pinn, vmc
@@ -16,6 +15,7 @@ from angd.experiments.catalogue import experiment
 from angd.experiments.config import Config
 from angd.experiments.options import Vmc
 from angd.experiments.runner import Phase, Stand, cast
+from angd.experiments.solution import Solution, relative_errors
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Setup:
     key: Array
     look: Callable[[Stand, float], Look]
     finish: Callable[[PyTree], dict[str, float]] | None = None
-    solution: Callable[[PyTree], dict[str, np.ndarray]] | None = None
+    solution: Callable[[PyTree], Solution] | None = None
 
     def at_phase(self, phase: int) -> Stand:
         """A stand with the shapes of a phase instead of numbers."""
@@ -78,7 +78,7 @@ def _equation(config: Config) -> Setup:
         phases=pinn.phases(config.preset(), problem, config.seed),
         params=jax.tree.map(jnp.asarray, problem.init(jax.random.key(config.seed))),
         key=jax.random.key(1000 + config.seed),
-        look=lambda stand, loss: Look(pinn.relative_errors(solution(stand.params)), held_out(stand.params)),
+        look=lambda stand, loss: Look(relative_errors(solution(stand.params)), held_out(stand.params)),
         solution=solution,
     )
 

@@ -1,21 +1,19 @@
 """What a differential equation's run found, beside the exact solution: over time and space, or at one time."""
 
-from collections.abc import Mapping
-
 import numpy as np
 from matplotlib.figure import Figure
 
+from angd.experiments.solution import Solution, fields
 from angd.experiments.themes import DARK, LIGHT, Theme, bare
 
-Solution = Mapping[str, np.ndarray]
+Pairs = dict[str, tuple[np.ndarray, np.ndarray]]
 SLICES = 4
 
 
 def draw_solution(solution: Solution, theme: Theme = LIGHT) -> Figure:
-    """Points (t, x) and fields `NAME found` with `NAME exact`."""
-    names = [key.removesuffix(" found") for key in solution if key.endswith(" found")]
+    """At points (t, x)."""
     draw = _over_time if len(np.unique(solution["z"][:, 0])) > 1 else _at_one_time
-    figure = draw(solution, names, theme)
+    figure = draw(solution["z"], fields(solution), theme)
     figure.patch.set_alpha(0.0 if theme is DARK else 1.0)
     for panel in figure.axes:
         panel.tick_params(colors=theme.ink, labelsize=8)
@@ -25,25 +23,26 @@ def draw_solution(solution: Solution, theme: Theme = LIGHT) -> Figure:
     return figure
 
 
-def _at_one_time(solution: Solution, names: list[str], theme: Theme) -> Figure:
+def _at_one_time(z: np.ndarray, pairs: Pairs, theme: Theme) -> Figure:
     """One panel for each field."""
-    figure = Figure(figsize=(3.4 * len(names), 2.7), layout="constrained")
-    t, x = solution["z"][0, 0], solution["z"][:, 1]
-    for panel, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
-        panel.plot(x, solution[f"{name} found"], color=theme.colours[0], linewidth=1.6, label="found")
-        panel.plot(x, solution[f"{name} exact"], color=theme.ink, linewidth=1.0, linestyle=(0, (1, 2)), label="exact")
+    figure = Figure(figsize=(3.4 * len(pairs), 2.7), layout="constrained")
+    t, x = z[0, 0], z[:, 1]
+    panels = figure.subplots(1, len(pairs), squeeze=False)[0]
+    for panel, (name, (found, exact)) in zip(panels, pairs.items(), strict=True):
+        panel.plot(x, found, color=theme.colours[0], linewidth=1.6, label="found")
+        panel.plot(x, exact, color=theme.ink, linewidth=1.0, linestyle=(0, (1, 2)), label="exact")
         panel.set(xlabel="x", title=f"{name} at t = {t:g}")
         bare(panel, theme)
     figure.axes[0].legend(frameon=False, fontsize=8, labelcolor=theme.ink)
     return figure
 
 
-def _over_time(solution: Solution, names: list[str], theme: Theme) -> Figure:
+def _over_time(z: np.ndarray, pairs: Pairs, theme: Theme) -> Figure:
     """For each field: all of it, slices at some times, and where it is wrong."""
-    figure = Figure(figsize=(10.2, 2.8 * len(names)), layout="constrained")
-    times, places = (np.unique(column) for column in solution["z"].T)
-    for row, name in zip(figure.subplots(len(names), 3, squeeze=False), names, strict=True):
-        found, exact = (solution[f"{name} {kind}"].reshape(len(times), len(places)) for kind in ("found", "exact"))
+    figure = Figure(figsize=(10.2, 2.8 * len(pairs)), layout="constrained")
+    times, places = (np.unique(column) for column in z.T)
+    for row, (name, pair) in zip(figure.subplots(len(pairs), 3, squeeze=False), pairs.items(), strict=True):
+        found, exact = (field.reshape(len(times), len(places)) for field in pair)
         error = np.log10(np.abs(found - exact) + 1e-16)
         low = np.quantile(error, 0.02)
         for panel, values, title, colours, limits in (
