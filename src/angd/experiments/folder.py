@@ -15,7 +15,7 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -93,7 +93,7 @@ class RunFolder:
         text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
         write_atomically(self.path / name, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
-    def write_arrays(self, name: str, arrays: dict[str, Any]) -> None:
+    def write_arrays(self, name: str, arrays: Mapping[str, Any]) -> None:
         """Arrays by name, in one go."""
         import numpy as np
 
