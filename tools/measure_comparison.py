@@ -7,8 +7,8 @@ On fixed points, as many for every method, more than parameters; natural gradien
 steps the best settings of one seed diverged with another, the accelerated ones late). Every method has the same number
 of configurations and `angd sweep` halves them by the test loss; the winner runs with three seeds. "iterations" is how
 many steps the accelerated method needs to reach, and keep, the loss at which the plain one ends: the training loss, and
-the test loss. With `--network=paper` the winners, still tuned on the small network, run on the paper's, for `--final`
-steps. What is in DIR is not run again; with `--count` nothing is run, and iterations are counted again.
+the test loss. With `--network=paper` the winners of the small network, from the result file, run on the paper's, for
+`--final` steps. What is in DIR is not run again; with `--count` nothing is run, and iterations are counted again.
 """
 
 import json
@@ -74,26 +74,42 @@ def speeds(found: dict[str, Any], metric: str) -> dict[str, Any]:
     return {quantity: speed(plain, fast, quantity) for quantity in ("loss", "test_loss")}
 
 
-def compare(name: str, metric: str, most: int, steps: int, work: Path, end: int | None = None) -> dict[str, Any]:
-    """Tuned on the small network, and run there, or for `end` steps on the paper's."""
-    found, courses = {}, {}
-    first = ("sgd", "adam") if metric == "l2" else ()  # which have no metric
-    for method in (*first, f"ngd-{metric}", f"angd-{metric}"):
-        times = 1 if "ngd" in method else FIRST
+def methods(metric: str) -> dict[str, int]:
+    """What is compared, with how many steps for each of a natural gradient's; SGD and Adam have no metric."""
+    first = {"sgd": FIRST, "adam": FIRST} if metric == "l2" else {}
+    return first | {f"ngd-{metric}": 1, f"angd-{metric}": 1}
+
+
+def compare(name: str, metric: str, most: int, steps: int, work: Path) -> dict[str, Any]:
+    """Tuned and run on the small network."""
+    found = {}
+    for method, times in methods(metric).items():
         best, seconds = tuned(name, method, most, times * steps, work)
-        if end is not None:
-            best = replace(best, network="paper", max_steps=times * end)
-        courses[method] = [final(best, seed, work) for seed in SEEDS]
-        found[method] = {
-            "options": best.to_dict()["options"],
-            "configurations": most,
-            "tuning_cpu_seconds": round(seconds),
-            "test_loss": statistics.median(rows[-1].test_loss or float("inf") for rows in courses[method]),
-            "error": statistics.median(rows[-1].error for rows in courses[method]),
-            "runs": [columns(rows) for rows in courses[method]],
-        }
-        print(name, method, best.changes(), f"{seconds:.0f} s", found[method]["test_loss"], flush=True)
+        tuning = {"configurations": most, "tuning_cpu_seconds": round(seconds)}
+        found[method] = finals(best, work) | tuning
     return found | {"iterations": speeds(found, metric)}
+
+
+def on_the_paper_s_network(name: str, metric: str, winners: dict[str, Any], steps: int, work: Path) -> dict[str, Any]:
+    """The winners of the small network, on the paper's."""
+    found = {}
+    for method, times in methods(metric).items():
+        limits = {"network": "paper", "max_steps": times * steps}
+        found[method] = finals(Config.of(name, method, winners[method]["options"], **limits), work)
+    return found | {"iterations": speeds(found, metric)}
+
+
+def finals(best: Config, work: Path) -> dict[str, Any]:
+    """One configuration from three starts."""
+    courses = [final(best, seed, work) for seed in SEEDS]
+    found = {
+        "options": best.to_dict()["options"],
+        "test_loss": statistics.median(rows[-1].test_loss or float("inf") for rows in courses),
+        "error": statistics.median(rows[-1].error for rows in courses),
+        "runs": [columns(rows) for rows in courses],
+    }
+    print(best.experiment, best.optimizer, best.changes(), found["test_loss"], flush=True)
+    return found
 
 
 def columns(rows: list[Row]) -> dict[str, list[Any]]:
@@ -111,6 +127,11 @@ def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
 
 
+def known() -> dict[str, Any]:
+    """What the result file has."""
+    return json.loads(OUT.read_text(encoding="utf-8"))["values"] if OUT.exists() else {}
+
+
 def save(values: dict[str, Any]) -> None:
     report = stamp("python tools/measure_comparison.py", list(SEEDS)) | {"values": values}
     text = json.dumps(report, indent=1).replace("\n       ", " ")
@@ -119,7 +140,7 @@ def save(values: dict[str, Any]) -> None:
 
 def main(arguments: list[str]) -> None:
     if "--count" in arguments:
-        values = json.loads(OUT.read_text(encoding="utf-8"))["values"]
+        values = known()
         for metrics in values.values():
             for metric, found in metrics.items():
                 found["iterations"] = speeds(found, metric.removesuffix("-paper"))
@@ -130,11 +151,15 @@ def main(arguments: list[str]) -> None:
     names = [a for a in arguments if not a.startswith("--")] or ["burgers", "burgers-sin", "burgers-cos", "euler"]
     for metric in given.get("metrics", "l2,h1,h2").split(","):
         for name in names:
-            most, steps = int(given.get("most", 24)), int(given.get("steps", 300))
-            end = int(given.get("final", 60)) if given.get("network") == "paper" else None
-            found = compare(name, metric, most, steps, work, end)
-            values = json.loads(OUT.read_text(encoding="utf-8"))["values"] if OUT.exists() else {}
-            values.setdefault(name.replace("-", "_"), {})[metric if end is None else f"{metric}-paper"] = found
+            mine = known().setdefault(name.replace("-", "_"), {})
+            if given.get("network") == "paper":
+                steps = int(given.get("final", 60))
+                found = {f"{metric}-paper": on_the_paper_s_network(name, metric, mine[metric], steps, work)}
+            else:
+                most, steps = int(given.get("most", 24)), int(given.get("steps", 300))
+                found = {metric: compare(name, metric, most, steps, work)}
+            values = known()
+            values.setdefault(name.replace("-", "_"), {}).update(found)
             save(values)
 
 
