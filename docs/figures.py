@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -64,29 +65,38 @@ def demo(folder: Path) -> int:
 
 
 RESULTS = Path(__file__).parent.parent / "results" / "comparison.json"
+COLOURS = {"sgd": 0, "adam": 1, "ngd": 2, "angd": 3}
 
 
 def comparison() -> int:
-    """Training and test loss against steps and CPU seconds, from the committed result file: a row for each problem."""
+    """Training and test loss against steps and CPU seconds, from the committed result file: L², then H¹ and H²."""
     values = json.loads(RESULTS.read_text(encoding="utf-8"))["values"]
     panels = [(name, metric, found) for name, metrics in values.items() for metric, found in metrics.items()]
+    losses([panel for panel in panels if panel[1].startswith("l2")], "comparison")
+    losses([panel for panel in panels if panel[1].startswith("h")], "comparison-h")
+    return 0
+
+
+def losses(panels: list[tuple[str, str, dict[str, Any]]], out: str) -> None:
+    """A row for each problem and metric."""
     columns = [(quantity, against) for against in ("steps", "cpu_seconds") for quantity in ("loss", "test_loss")]
-    figure = Figure(figsize=(13.2, 2.8 * len(panels)), layout="constrained")
+    figure = Figure(figsize=(13.2, 2.5 * len(panels)), layout="constrained")
     axes = figure.subplots(len(panels), len(columns), squeeze=False)
     for row, (name, metric, found) in zip(axes, panels, strict=True):
+        kinds = [method for method in found if method != "iterations"]
+        last = found["iterations"]["loss"]["plain"]
         for axis, (quantity, against) in zip(row, columns, strict=True):
-            for colour, method in zip(LIGHT.colours, (m for m in found if m != "iterations"), strict=False):
+            for method in kinds:
                 for k, run in enumerate(found[method]["runs"]):
-                    label = method if k == 0 else None
+                    colour, label = LIGHT.colours[COLOURS[method.split("-")[0]]], method if k == 0 else None
                     axis.plot(run[against], run[quantity], color=colour, linewidth=1.2, label=label)
             axis.set(yscale="log", xlabel=against.replace("cpu_seconds", "CPU seconds"))
             axis.set_title("training loss" if quantity == "loss" else "test loss", fontsize=9)
-            axis.set_xlim(0, 300 if against == "steps" else None)
+            axis.set_xlim(0, last if against == "steps" else None)
             bare(axis, LIGHT)
         row[0].set_ylabel(f"{name.replace('_', '-')}, {metric}")
         row[0].legend(frameon=False, fontsize=8)
-    figure.savefig(FOLDER / "comparison.png", dpi=110)
-    return 0
+    figure.savefig(FOLDER / f"{out}.png", dpi=100)
 
 
 if __name__ == "__main__":
@@ -94,5 +104,7 @@ if __name__ == "__main__":
         sys.exit(gallery())
     if sys.argv[1:2] == ["demo"]:
         sys.exit(demo(Path(*sys.argv[2:3])))
+    if "comparison" in sys.argv:
+        sys.exit(comparison())
     drawn = [main(["flow", *options, "--out", str(FOLDER / f"{name}.png")]) for name, options in FIGURES.items()]
     sys.exit(max([*drawn, heat(), comparison()]))
