@@ -4,10 +4,12 @@ import json
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
 
+from angd import cli
 from angd.cli import main
 from angd.experiments.flow_catalogue import FLOWS
 from angd.experiments.flow_problems import build
@@ -195,6 +197,19 @@ def test_every_problem_of_the_catalogue_starts_on_its_manifold_and_knows_a_minim
         gradient = problem.manifold.gradient(problem.functional, problem.minimiser)
         assert problem.functional(problem.minimiser) < problem.functional(problem.rho0)
         assert problem.manifold.square_norm(problem.minimiser, gradient) < 1e-18
+
+
+def test_a_warning_is_a_sentence_without_a_place_in_the_code(monkeypatch, capsys):
+    def careless(_):
+        warnings.simplefilter("always")
+        warnings.warn("30 residuals cannot hold 62 parameters.", stacklevel=1)
+        return 0
+
+    monkeypatch.setitem(cli.COMMANDS, "list", (cli.ListOptions, careless))
+    shown = warnings.showwarning
+    assert main(["list"]) == 0
+    assert capsys.readouterr().err == "angd: 30 residuals cannot hold 62 parameters.\n"
+    assert warnings.showwarning is shown
 
 
 def test_a_missing_or_old_jax_is_named_in_a_sentence(monkeypatch):
