@@ -229,7 +229,7 @@ def test_trust_region_converges_where_gauss_newton_diverges():
     assert abs(walk(opt, Arctan(), 3.0, 15)[-1][0]) < 1e-8
 
 
-@pytest.mark.parametrize("controller", [LineSearch(points=2), LevenbergMarquardt(), TrustRegion(radii=2, decades=1.0)])
+@pytest.mark.parametrize("controller", [LevenbergMarquardt(), TrustRegion(radii=2, decades=1.0)])
 def test_without_momentum_a_second_try_is_no_restart(controller):
     """From θ = 20 the first steps of arctan overshoot and are tried again; nobody should be told to lower μ."""
     seen = walk(ANGD(GAUSS_NEWTON, Energy(), Normal(1e-6), controller), Arctan(), 20.0, 4)

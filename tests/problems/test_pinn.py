@@ -377,6 +377,15 @@ def test_data_on_the_boundary_are_inside_in_single_precision_too():
             Problem(SMALL, Box((0.0, 0.2)), lambda u, z: u(z), {"data": observed([[0.2001]], [0.0])})
 
 
+def test_a_box_of_many_dimensions_may_have_a_condition_on_all_its_faces():
+    cube = Box(*[(0.0, 1.0)] * 5)
+    faces = Faces(tuple(cube.face(axis, side) for axis in range(5) for side in ("lower", "upper")))
+    problem = Problem(SMALL, cube, lambda u, z: d(u, 0)(z), {"faces": Condition(faces, lambda u, z: u(z))})
+    points = Uniform(interior=2, faces=10)(KEY, problem, problem.init(KEY))["faces"].x
+    assert np.array_equal(np.sum((points == 0) | (points == 1), axis=1), np.ones(10))
+    assert len(np.unique(np.argmax((points == 0) | (points == 1), axis=1))) == 5
+
+
 def test_an_error_inside_an_equation_says_whose_it_is():
     with pytest.raises(TypeError) as caught:
         Problem(SMALL, Box((0.0, 1.0)), lambda u: u, {}).init(KEY)  # type: ignore[arg-type]
@@ -424,10 +433,6 @@ def test_adaptive_points_go_where_the_residual_is_large():
     assert abs(share - 2.5 / 4) < 0.03
 
 
-def both_ends():
-    return Faces(tuple(Box((0, 1)).face(0, side) for side in ("lower", "upper")))
-
-
 def returning(equation, **conditions):
     return Problem(SMALL, Box((0.0, 1.0)), equation, conditions).init(KEY)
 
@@ -439,7 +444,10 @@ def returning(equation, **conditions):
         (lambda: Box((0.0, float("inf"))), "both finite"),
         (lambda: Box(0.0, 1.0), "Box takes pairs"),
         (lambda: Faces(()), "at least one face"),
-        (lambda: both_ends().place(jnp.ones((1, 1))), "2 faces need as many"),
+        (
+            lambda: Uniform(interior=5, initial=2, walls=1)(KEY, burgers.burgers("1-cos", SMALL), None),
+            "'walls' has 2 faces and needs as many points, got 1",
+        ),
         (lambda: Network((5,), outputs=0), "outputs must be None"),
         (lambda: Periodic(axis=0, period=0.0), "period > 0"),
         (lambda: Periodic(axis=2, period=1.0)(jnp.zeros(2)), "no coordinate 2"),

@@ -85,8 +85,6 @@ class Faces:
         return all(part.within(other) for part in self.parts)
 
     def place(self, unit: Float[Array, "n D"]) -> Float[Array, "n D"]:
-        if unit.shape[0] < len(self.parts):
-            raise ValueError(f"Faces: {len(self.parts)} faces need as many points at least, got {unit.shape[0]}.")
         pieces = jnp.array_split(unit, len(self.parts))
         return jnp.concatenate([part.place(piece) for part, piece in zip(self.parts, pieces, strict=True)])
 

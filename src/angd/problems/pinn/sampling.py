@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 from scipy.stats import qmc
 
+from angd.problems.pinn.domains import Faces
 from angd.problems.pinn.problem import INTERIOR, Problem
 from angd.samples import Samples
 
@@ -201,6 +202,9 @@ def check_counts(counts: Mapping[str, int], problem: Problem) -> None:
         raise ValueError(f"Points are needed for {sorted(terms)}, but counts name {sorted(counts)}.")
     if not all(isinstance(n, int) and n >= 1 for n in counts.values()):
         raise ValueError(f"Every term needs a whole number of points, at least one point, got {dict(counts)}.")
+    for name, place in problem.places().items():
+        if isinstance(place, Faces) and counts[name] < len(place.parts):
+            raise ValueError(f"{name!r} has {len(place.parts)} faces and needs as many points, got {counts[name]}.")
 
 
 class _Counts(dict[str, int]):
