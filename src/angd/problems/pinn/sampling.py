@@ -8,6 +8,7 @@ import abc
 import warnings
 import zlib
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 import equinox as eqx
@@ -91,7 +92,7 @@ class Adaptive(Sampler):
     power: float
 
     def __init__(self, pool: int = 8, floor: float = 1.0, power: float = 1.0, **counts: int):
-        if not (isinstance(pool, int) and pool >= 1 and floor >= 0 and power >= 0):
+        if not (isinstance(pool, Integral) and pool >= 1 and floor >= 0 and power >= 0):
             raise ValueError("Adaptive: it takes a whole number pool ≥ 1, floor ≥ 0 and power ≥ 0.")
         self.counts, self.pool, self.floor, self.power = _Counts(counts), pool, floor, power
 
@@ -133,7 +134,7 @@ class Renewed(Sampler):
     steps: int = eqx.field(static=True)
 
     def __init__(self, inner: Sampler, every: int):
-        if not isinstance(every, int) or every < 1:
+        if not isinstance(every, Integral) or every < 1:
             raise ValueError(f"Renewed: every must be a whole number, at least 1, got {every}.")
         self.inner, self.steps = inner, every
 
@@ -200,7 +201,7 @@ def check_counts(counts: Mapping[str, int], problem: Problem) -> None:
     terms = set(problem.places())
     if set(counts) != terms:
         raise ValueError(f"Points are needed for {sorted(terms)}, but counts name {sorted(counts)}.")
-    if not all(isinstance(n, int) and n >= 1 for n in counts.values()):
+    if not all(isinstance(n, Integral) and n >= 1 for n in counts.values()):
         raise ValueError(f"Every term needs a whole number of points, at least one point, got {dict(counts)}.")
     for name, place in problem.places().items():
         if isinstance(place, Faces) and counts[name] < len(place.parts):
