@@ -117,6 +117,14 @@ def test_line_search_takes_the_best_of_its_grid_and_rejects_when_nothing_helps()
     assert stuck[2].result == RESULTS.rejected
 
 
+def test_line_search_goes_on_by_quarters_where_halves_are_too_long():
+    """A descent direction lowers the loss at some length, however wrong its scale is."""
+    seen = walk(ANGD(ARGFlow.gradient(1e5), Energy(), Normal(0.0), LineSearch()), Arctan(), 0.1, 2)
+    assert 1e5 * 0.5**11 > 2  # the shortest half still overshoots
+    assert all(bool(info.accepted) for _, _, info in seen)
+    assert np.isclose(seen[0][0], 0.1 - 1e5 * 0.25**8 * np.arctan(0.1) * 1.01, atol=1e-6)
+
+
 def test_line_search_with_momentum_does_not_stall():
     """On fixed samples the same climbing direction would come back for ever: it searches from rest instead."""
 

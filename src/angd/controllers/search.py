@@ -35,7 +35,8 @@ class AbstractDamper(AbstractSearch):
 class LineSearch(AbstractSearch):
     """The best of the steps h d · 2⁰, 2⁻¹, …, 2^(1−`points`).
 
-    If none lowers the loss, the direction from rest is searched; if that does not help either, the step is rejected.
+    If none lowers the loss, the direction from rest is searched, which is downhill, and further down, by quarters; if
+    that does not help either, the step is rejected.
     """
 
     points: int = eqx.field(static=True, default=12)
@@ -46,15 +47,15 @@ class LineSearch(AbstractSearch):
 
     def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
         before = proposal.present()
-        first = self._best(proposal, trial, before)
+        first = self._best(proposal, trial, before, 1 / 2)
 
         def again() -> Trial:
-            return self._best(proposal, proposal.from_rest(trial.damping), before)
+            return self._best(proposal, proposal.from_rest(trial.damping), before, 1 / 4)
 
         return lax.cond(first.accepted, lambda: first, again), memory
 
-    def _best(self, proposal: Proposal, trial: Trial, before: Float[Array, ""]) -> Trial:
-        step, grid = proposal.step(trial), 0.5 ** jnp.arange(self.points)
+    def _best(self, proposal: Proposal, trial: Trial, before: Float[Array, ""], factor: float) -> Trial:
+        step, grid = proposal.step(trial), factor ** jnp.arange(self.points)
         losses = lax.map(lambda s: proposal.loss(scale(s, step)), grid)
         losses = jnp.where(jnp.isfinite(losses), losses, jnp.inf)
         best = jnp.argmin(losses)
