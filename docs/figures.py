@@ -64,13 +64,18 @@ def demo(folder: Path) -> int:
     return 0
 
 
-RESULTS = Path(__file__).parent.parent / "results" / "comparison.json"
+RESULTS = Path(__file__).parent.parent / "results"
 COLOURS = {"sgd": 0, "adam": 1, "ngd": 2, "angd": 3}
+
+
+def result(name: str) -> dict[str, Any]:
+    """The values of a committed result file."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["values"]
 
 
 def comparison() -> int:
     """Training and test loss against steps and CPU seconds, from the committed result file: L², then H¹ and H²."""
-    values = json.loads(RESULTS.read_text(encoding="utf-8"))["values"]
+    values = result("comparison")
     panels = [(name, metric, found) for name, metrics in values.items() for metric, found in metrics.items()]
     losses([panel for panel in panels if panel[1].startswith("l2")], "comparison")
     losses([panel for panel in panels if panel[1].startswith("h")], "comparison-h")
@@ -99,6 +104,30 @@ def losses(panels: list[tuple[str, str, dict[str, Any]]], out: str) -> None:
     figure.savefig(FOLDER / f"{out}.png", dpi=100)
 
 
+def beryllium() -> int:
+    """Energy errors of beryllium against steps and CPU seconds, means over seeds with their standard errors."""
+    metrics = {name: found for name, found in result("beryllium").items() if "iterations" in found}
+    figure = Figure(figsize=(9.6, 3.2 * len(metrics)), layout="constrained")
+    for row, (metric, found) in zip(figure.subplots(len(metrics), 2, squeeze=False), metrics.items(), strict=True):
+        for axis, against in zip(row, ("steps", "cpu_seconds"), strict=True):
+            for k, method in enumerate(name for name in found if name != "iterations"):
+                energies(axis, found[method], against, LIGHT.colours[k + 2], method)
+            axis.set(yscale="log", xlabel=against.replace("cpu_seconds", "CPU seconds"))
+            bare(axis, LIGHT)
+        row[0].set_ylabel(f"{metric}: mHa above exact")
+        row[0].legend(frameon=False, fontsize=8)
+    figure.savefig(FOLDER / "beryllium-comparison.png", dpi=100)
+    return 0
+
+
+def energies(axis: Any, found: dict[str, Any], against: str, colour: str, label: str) -> None:
+    """The mean, and every seed's own course."""
+    axis.errorbar(found[against], found["millihartree"], found["standard_error"], color=colour, label=label, capsize=2)
+    for run in found["runs"]:
+        across = [look["step" if against == "steps" else against] for look in run]
+        axis.plot(across, [look["error"] for look in run], color=colour, linewidth=0.6, alpha=0.5)
+
+
 if __name__ == "__main__":
     if "gallery" in sys.argv:
         sys.exit(gallery())
@@ -106,5 +135,7 @@ if __name__ == "__main__":
         sys.exit(demo(Path(*sys.argv[2:3])))
     if "comparison" in sys.argv:
         sys.exit(comparison())
+    if "beryllium" in sys.argv:
+        sys.exit(beryllium())
     drawn = [main(["flow", *options, "--out", str(FOLDER / f"{name}.png")]) for name, options in FIGURES.items()]
-    sys.exit(max([*drawn, heat(), comparison()]))
+    sys.exit(max([*drawn, heat(), comparison(), beryllium()]))

@@ -123,7 +123,7 @@ class Sobolev(Options):
     """H^s as the metric (L² for s = 0), accelerated where μ > 0; `beta` in units of the step, β = `beta` √rate."""
 
     metric: str = one_of("l2", "h1", "h2", about="the Sobolev space")
-    rate: float = number(1e-2, 1e-9, 100, "h² γ")
+    rate: float = number(1e-2, 1e-9, 1e6, "h² γ")
     mu: float = number(0, 0, 0.9999, "momentum μ = 1 − hα at the start; 0 is plain natural gradient descent")
     beta: float = number(0, 0, 100, "Hessian-driven damping β / h at the start")
     decay: float = number(0, 0, 10, "α and β fall as 1/(1 + decay k)")
