@@ -111,6 +111,11 @@ def test_an_experiment_s_options_reach_the_whole_family_and_the_paper_s_network_
     assert Config.of("vmc-he", network="paper").optimizer == "angd-fr"
 
 
+@pytest.mark.parametrize(("kind", "metric"), [("ngd", "h1"), ("angd", "h2")])
+def test_another_metric_by_name_comes_with_its_rate_and_damping(kind, metric):
+    assert preset("burgers", f"{kind}-l2", {"metric": metric})[1] == OPTIMISERS[f"{kind}-{metric}"].options
+
+
 @pytest.mark.parametrize(
     ("experiment", "optimiser", "changes", "words"),
     [

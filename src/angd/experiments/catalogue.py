@@ -90,12 +90,12 @@ def _scaled(grid: Grid, metric: str) -> Grid:
 
 
 def _plain(metric: str) -> Optimiser:
-    options = Sobolev(metric=metric, rate=1.0, damping=1e-3 * SIZES[metric])
+    options = Sobolev(metric=metric, rate=0.1 * SIZES[metric], damping=1e-3 * SIZES[metric])
     return Optimiser(f"natural gradient, {SPACES[metric]}", options, _scaled(NGD, metric), PAPER_NGD)
 
 
 def _accelerated(metric: str) -> Optimiser:
-    options = Sobolev(metric=metric, mu=0.8, rate=0.03, damping=1e-3 * SIZES[metric])
+    options = Sobolev(metric=metric, mu=0.8, rate=0.03 * SIZES[metric], damping=1e-3 * SIZES[metric])
     return Optimiser(f"accelerated natural gradient, {SPACES[metric]}", options, _scaled(ANGD, metric), PAPER_ANGD)
 
 
@@ -237,7 +237,8 @@ def _with_metric(name: str, options: Options, metric: str) -> tuple[str, Options
     if metric not in METRICS:
         raise ValueError(unknown("metric", metric, METRICS))
     if isinstance(options, Sobolev) and metric in SIZES:
-        return name, replace(options, metric=metric, damping=options.damping * SIZES[metric] / SIZES[options.metric])
+        size = SIZES[metric] / SIZES[options.metric]
+        return name, replace(options, metric=metric, rate=options.rate * size, damping=options.damping * size)
     if isinstance(options, GaussNewton) and metric == "energy":
         return name, options
     if isinstance(options, GaussNewton):
