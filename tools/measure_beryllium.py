@@ -31,7 +31,6 @@ from angd.experiments.files import write_atomically
 from angd.experiments.options import Vmc
 from angd.experiments.runner import Budget, Phase, Stand, cast, train
 from angd.experiments.sweep import configurations
-from angd.metrics.fisher_rao import force
 from angd.problems import vmc
 from settled import settled
 
@@ -50,9 +49,8 @@ MOST = 16
 class Printed(FisherRao):
     """With the signs of β as printed: negative Hessian damping."""
 
-    def _momentum(self, setting: Any, e: Any) -> Any:
-        jump = e - force(setting, setting.memory.params)
-        return super()._momentum(setting, e) + 2 * setting.beta_prev * jump
+    def _momentum(self, setting: Any, e: Any, old: Any) -> Any:
+        return super()._momentum(setting, e, old) + 2 * setting.beta_prev * (e - old)
 
 
 def options(method: str, changes: dict[str, Any]) -> Vmc:

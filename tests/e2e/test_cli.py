@@ -84,7 +84,7 @@ COMMANDS = [
     (["sweep", "burgers", "--optimizer", "adam", "--most", "0"], "--most must be from 1"),
     (["sweep", "burgers", "--optimizer", "adam", "--grid", "yours"], "--grid must be ours or paper"),
     (["sweep", "burgers", "--optimizer", "adam", "--set", "rate=0"], "rate must be a number"),
-    (["sweep", "vmc-be", "--optimizer", "spring"], "has no test loss"),
+    (["sweep", "vmc-be", "--optimizer", "spring", "--by", "loss"], "training energies lie"),
     (["report"], "Say which runs"),
     (["report", "/nowhere"], "no folder '/nowhere'"),
     (["reproduce", "figure-1"], "there are burgers-cos"),

@@ -6,6 +6,7 @@ import pytest
 
 from angd.experiments.folder import Row
 from angd.experiments.sweep import configurations, halving
+from angd.experiments.sweep_command import SweepOptions, sweep
 
 STARTED = []
 
@@ -73,3 +74,17 @@ def test_misuse_is_refused(bad):
     arguments = {"candidates": [{"a": 1, "b": 1}], "rungs": [5], "keep": 0.5} | bad
     with pytest.raises(ValueError, match="halving"):
         halving(run, by=lambda r: r.loss, **arguments)
+
+
+def test_ground_states_are_judged_on_fresh_walkers_after_their_pretraining(tmp_path):
+    small = ("rate=0.01,0.05", "walkers=16", "burn_in=2", "moves=1", "measurements=4", "pretrain=3")
+    options = SweepOptions("vmc-h", "spring", set=(*small, "norm=0.05"), steps=4, rungs=2, out=tmp_path / "sweep")
+    options.check()
+    assert options.stops == [4, 7]
+    _, ranked = sweep(options)
+    assert len(ranked) == 2
+    for _, rows in ranked:
+        seen = {row.step: row.test_loss for row in rows}
+        assert [seen[k] for k in (1, 2, 3, 5, 6)] == 5 * [None]
+        assert all(-5 < seen[k] < 5 for k in options.stops)
+    assert ranked[0][1][-1].test_loss <= ranked[1][1][-1].test_loss

@@ -151,9 +151,9 @@ def test_the_forward_laplacian_is_the_loop_s(name, sparsity):
 def test_many_electrons_have_sparse_local_energies_that_are_the_loop_s():
     """What a problem does by default from eight electrons on."""
     molecule = MOLECULES["H10"]
-    network, potential = FermiNet(molecule, hidden=((4, 2),), determinants=1), Coulomb(molecule)
+    network, potential = FermiNet(molecule, hidden=((16, 4),), determinants=1), Coulomb(molecule)
     params, xs = network.init(jax.random.key(0)), AroundNuclei(molecule)(jax.random.key(1), 2)
-    found = jax.jit(GroundState(network, potential).local_energies)(params, xs)
+    found = eqx.filter_jit(GroundState(network, potential).local_energies)(params, xs)
     loop = jax.jit(jax.vmap(lambda x: kinetic_energy_by_loop(lambda y: network(params, y)[1], x) + potential(x)))(xs)
     assert np.allclose(found, loop, rtol=1e-6)
 
@@ -189,11 +189,15 @@ def test_the_jastrow_factor_has_the_cusps(i, j, slope):
 
 
 def test_envelopes_begin_as_shells_of_the_nuclei():
-    zeta, share = slater(MOLECULES["N2"])
-    core = np.asarray(zeta).max(axis=1) > 5
-    assert core.sum() == 4
-    assert np.allclose(np.asarray(share)[core].sum(1), 1.0)
-    assert np.allclose(np.asarray(share)[~core].sum(1), 2.0)
+    """Two cores of each spin, on both nuclei; hydrogen has no core, and takes part in bonds alone."""
+    zeta, share = map(np.asarray, slater(MOLECULES["N2"]))
+    assert np.sum(zeta.min(axis=1) > 5) == 4
+    assert np.isclose(zeta.max(), 6.65)
+    assert np.isclose(zeta.min(), 1.95)
+    assert (share == 1).all()
+    zeta, share = map(np.asarray, slater(MOLECULES["LiH"]))
+    assert share.tolist() == 2 * [[1, 0], [1, 1]]
+    assert np.allclose(zeta[:2, 0], [2.65, 0.65])
 
 
 @pytest.mark.parametrize("name", ["H", "Be", "LiH"])
@@ -263,6 +267,20 @@ def test_local_energies_that_are_not_finite_do_not_reach_the_force():
     assert np.allclose(Clipping(None, "mean")(energies[jnp.array([0, 2, 3])]), [1.0, 3.0, 2.0])
 
 
+def test_two_sets_of_energies_are_clipped_by_one_window():
+    """An outlier that disappears changes nothing elsewhere, and what is missing in one is missing in both."""
+    new = jnp.array([0.0, 1.0, 2.0, 30.0, 4.0])
+    old = new.at[3].set(3.0).at[0].set(jnp.nan)
+    now, before = Clipping(1.0).together(new, old)
+    assert now[0] == before[0] == np.median([1.0, 2.0, 30.0, 4.0])
+    assert np.allclose(now[jnp.array([1, 2, 4])], before[jnp.array([1, 2, 4])])
+    assert now[3] > before[3]
+    problem = GroundState(bell, Trap(), Clipping(1.0))
+    x, a, b = jnp.array([0.1, 0.5, 3.0])[:, None, None], jnp.asarray(1.0), jnp.asarray(1.3)
+    expected = Clipping(1.0).together(problem.local_energies(a, x), problem.local_energies(b, x))
+    assert np.allclose(problem.variations_of_two(a, b, x), expected)
+
+
 def test_autocorrelation_and_mixing_are_measured():
     """An AR(1) chain with coefficient 0.8 has τ = 9; independent numbers have τ = 1; chains apart have a large R̂."""
     rng = np.random.default_rng(0)
@@ -300,9 +318,12 @@ NITROGEN = [("N", (0.0, 0.0, 0.0))]
         (lambda: Molecule.of([("Xx", (0.0, 0.0, 0.0))], units="bohr"), "no element called 'Xx'"),
         (lambda: Molecule.of(NITROGEN, units="miles"), "units must be"),
         (lambda: Molecule.of([], units="bohr"), "at least one atom"),
+        (lambda: Molecule.of([("N", (0.0, 0.0, float("nan")))], units="bohr"), "not finite"),
+        (lambda: Molecule(("H",), ((0.0, 0.0, 0.0),), (5, -3)), "has a place for every atom, and electrons"),
+        (lambda: Molecule.from_xyz("water.xyz"), "pass pathlib.Path"),
         (lambda: Molecule.from_xyz("nonsense"), "An XYZ file has"),
         (lambda: Molecule.from_xyz("3\n\nH 0 0 0\n"), "promises 3 atoms and has 1"),
-        (lambda: Metropolis(AroundNuclei(PAIR), walkers=0), "at least one walker"),
+        (lambda: Metropolis(AroundNuclei(PAIR), walkers=0), "at least one, got 0"),
         (lambda: Langevin(AroundNuclei(PAIR), moves=0), "moves ≥ 1"),
         (lambda: Clipping(-1.0), "width positive"),
         (lambda: FermiNet(PAIR, determinants=0), "must be positive"),

@@ -14,7 +14,6 @@ from schedules import Decaying
 import angd
 from angd.flow.schedules import OnePlusOverTime
 from angd.metrics import L2, Energy, FisherRao, Hs
-from angd.metrics.fisher_rao import force
 from angd.samples import Samples
 from angd.solvers import Normal
 from angd.step import ANGD
@@ -123,9 +122,8 @@ def test_transport_at_the_current_parameters_misses_the_connection(name, error):
 class PrintedFisherRao(FisherRao):
     """Test only: the right-hand side with the printed signs of the β-terms (E3)."""
 
-    def _momentum(self, setting, e):
+    def _momentum(self, setting, e, old):
         c, beta, phi = setting.c, setting.beta_prev, self._velocity(setting)
-        old = force(setting, setting.memory.params)
         return c.mu * phi - c.h / 2 * phi * (phi + beta * old) + beta * (e - old)
 
 

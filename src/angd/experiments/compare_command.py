@@ -135,6 +135,7 @@ def table(folders: Sequence[RunFolder]) -> list[dict[str, Any]]:
             "loss": middle([summary["loss"] for summary, _ in found]),
             "test_loss": middle([summary["test_loss"] for summary, _ in found]),
             "error": median(error for _, error in found),
+            "standard_error": max((summary.get("standard_error") or 0.0 for summary, _ in found), default=0.0),
         }
         for name, found in runs.items()
     ]
@@ -166,8 +167,11 @@ def print_table(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def verdict(rows: list[dict[str, Any]]) -> str:
-    """How far the best is ahead."""
+    """How far the best is ahead; with error bars, which may be as large as the errors, no ratios."""
     best, *others = sorted(rows, key=lambda row: row["error"])
+    if any(row["standard_error"] for row in rows):
+        shown = [f"{row['optimizer']} {row['error']:.1e} ± {row['standard_error']:.0e}" for row in (best, *others)]
+        return "distance from the reference: " + ", ".join(shown) + "."
     behind = [f"{row['error'] / best['error']:.3g} × less than with {row['optimizer']}" for row in others]
     return ", ".join([f"{best['optimizer']}: error {best['error']:.2e}", *behind]) + "."
 

@@ -173,9 +173,9 @@ class Vmc(Options):
 
     metric: str = one_of("fisher-rao", "wasserstein", "parametric-wasserstein", "none", about="none is Adam")
     rate: float = number(0.01, 1e-9, 10, "h² γ at the start")
-    mu: float = number(0, 0, 0.9999, "momentum μ = 1 − hα at the start; 0 is plain natural gradient descent")
+    mu: float = number(0, 0, 0.9999, "momentum μ = 1 − hα; 0 is plain natural gradient descent")
     beta: float = number(0, 0, 10, "Hessian-driven damping β at the start")
-    decay: float = number(1e-3, 0, 10, "rate, and α and β with it, fall as 1/(1 + decay k)")
+    decay: float = number(1e-3, 0, 10, "the rate, and β with it, falls as 1/(1 + decay k)")
     damping: float = number(4e-3, 1e-12, 1e6, "λ")
     eta: float = number(0.99, 0, 0.9999, "projected momentum η; 0 is none")
     solver: str = one_of("kernel", "kfac", about="how the linear systems are solved")
@@ -193,3 +193,17 @@ class Vmc(Options):
     chain: str = one_of("metropolis", "one-electron", "langevin", about="which Markov chain")
     pretrain: int = number(400, 1, 10**9, "steps of pretraining to Hartree–Fock")
     measurements: int = number(200, 4, 10**7, "measurements of the final evaluation")
+
+    def check_together(self, family: str) -> None:
+        usual = Vmc()
+        idle = [name for name in self._idle() if getattr(self, name) != getattr(usual, name)]
+        if idle:
+            raise ValueError(f"{family}: {idle[0]} has no effect on this method; leave it out.")
+
+    def _idle(self) -> tuple[str, ...]:
+        """Options that the method does not have."""
+        if self.metric == "none":
+            flow = ("mu", "beta", "damping", "solver", "norm", "restart", "restart_above", "limit")
+            return (*flow, "force_clip", "velocity_reset")
+        other = ("force_clip", "velocity_reset") if self.metric == "fisher-rao" else ("limit",)
+        return (*other, "beta", "limit") if self.mu == 0 else other

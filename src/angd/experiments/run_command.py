@@ -16,6 +16,7 @@ from angd.experiments.files import check_folder
 from angd.experiments.folder import RunFolder, unused
 
 RUNS = Path("runs")
+MIXED = 1.1  # R̂ of a chain that has settled
 
 
 @dataclass(frozen=True)
@@ -173,11 +174,26 @@ def run_run(options: RunOptions) -> int:
 
 def sentence(summary: dict[str, Any]) -> str:
     """A summary in words."""
-    error = summary["error"]
-    errors: dict[str, Any] = error if isinstance(error, dict) else {"": error}
-    numbers = {name: "–" if value is None else f"{value:.2e}" for name, value in errors.items()}
-    shown = ", ".join(f"{name} {number}".strip() for name, number in numbers.items())
     return (
-        f"{summary['experiment']} with {summary['optimizer']}: error {shown} after {summary['steps']} steps, "
+        f"{summary['experiment']} with {summary['optimizer']}: {_reached(summary)} after {summary['steps']} steps, "
         f"{summary['seconds']:.0f} s ({summary['cpu_seconds']:.0f} CPU s); all of it is in {summary['out']}"
     )
+
+
+def _reached(summary: dict[str, Any]) -> str:
+    """Errors, or an energy with its error bar and how far it can be trusted."""
+    error, found = summary["error"], summary.get("evaluation")
+    if found is not None:
+        return _energy(error, summary["standard_error"], found)
+    errors: dict[str, Any] = error if isinstance(error, dict) else {"": error}
+    numbers = {name: "–" if value is None else f"{value:.2e}" for name, value in errors.items()}
+    return "error " + ", ".join(f"{name} {number}".strip() for name, number in numbers.items())
+
+
+def _energy(error: float | None, bar: float | None, found: dict[str, Any]) -> str:
+    energy, rhat = found["energy"], found["rhat"]
+    if energy is None or bar is None:
+        return "no energy, because no local energy was finite,"
+    above = "" if error is None else f" ({1e3 * error:.2f} mHa above the reference)"
+    mixed = "" if rhat is not None and rhat < MIXED else f"; R̂ = {rhat}, so the chain had not settled: raise burn_in;"
+    return f"energy {energy:.5f} ± {bar:.5f} Ha{above} on fresh walkers{mixed}"

@@ -30,7 +30,7 @@ class Phase:
     `move(key, problem, params, samples)`, a Markov chain, is asked once and then moves its samples before every step.
 
     It ends earlier when the loss is `below` a number. A phase goes on where the one before it ended; with the same
-    optimiser, damping and momentum go on as well.
+    optimiser, damping and momentum go on as well, and where it `follows`, the samples do.
     """
 
     optimiser: Any
@@ -38,6 +38,7 @@ class Phase:
     steps: float = INFINITE
     below: float = -INFINITE
     single: bool = False
+    follows: bool = False
 
     def __post_init__(self):
         if not self.steps >= 1:
@@ -168,7 +169,8 @@ class _Loop:
     def _next_phase(self, stand: Stand) -> Stand:
         before, after = self.phases[stand.phase : stand.phase + 2]
         state = stand.state if after.optimiser is before.optimiser else None
-        return replace(stand, samples=None, state=state, phase=stand.phase + 1, began=stand.k, ended=False)
+        samples = stand.samples if after.follows else None
+        return replace(stand, samples=samples, state=state, phase=stand.phase + 1, began=stand.k, ended=False)
 
 
 def cast(tree: PyTree, single: bool) -> PyTree:

@@ -1,8 +1,8 @@
 """One run in its folder: begin or go on, write down what is seen, keep checkpoints, and end in a known way."""
 
 import time
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,14 @@ class _Now:
 
 
 class Session:
-    """A run; after `rows()` has ended, `result` says how, and `code` is the exit code."""
+    """A run; after `rows()` has ended, `result` says how, and `code` is the exit code.
 
-    def __init__(self, path: Path, config: Config, save_seconds: float = 30.0):
+    At the steps `judged`, a ground state is evaluated on fresh walkers, and that energy is its test loss.
+    """
+
+    def __init__(self, path: Path, config: Config, save_seconds: float = 30.0, judged: Sequence[int] = ()):
         self.folder, self.config, self.save_seconds = RunFolder(path), config, save_seconds
+        self.judged = frozenset(judged)
         self.stop: tuple[str, int] | None = None
         self.result, self.code = FINISHED, 0
 
@@ -90,7 +94,7 @@ class Session:
         saved = time.monotonic()
         for stand, report in train(setup.problem, setup.phases, now.stand, setup.key, budget):
             now.stand, over = stand, self._verdict(stand, report, budget)
-            if is_look(stand.k) or over:
+            if is_look(stand.k) or over or stand.k in self.judged:
                 now.last = self._look(setup, stand, report)
                 self.folder.append(now.last)
                 yield now.last
@@ -130,6 +134,8 @@ class Session:
 
     def _look(self, setup: Setup, stand: Stand, report: Report) -> Row:
         seen = setup.look(stand, report.loss)
+        if setup.finish is not None and stand.k in self.judged:
+            seen = replace(seen, test_loss=setup.finish(stand.params)["energy"])
         return Row(
             step=stand.k,
             seconds=round(stand.seconds, 3),

@@ -39,11 +39,11 @@ class SweepOptions:
     most: int = 24
     """At most so many configurations, chosen at random from the grid."""
     steps: int = 300
-    """Steps of those that reach the end."""
+    """Steps of those that reach the end; pretraining does not count."""
     rungs: int = 3
     """How often configurations are compared; a third goes on each time."""
     by: Annotated[str, tyro.conf.arg(metavar="loss|test_loss|error")] = "test_loss"
-    """What should be small."""
+    """What should be small; the test loss of a ground state is its energy on fresh walkers."""
     network: Annotated[str, tyro.conf.arg(metavar="small|paper")] = "small"
     """The small accurate network, or the paper's."""
     seed: int = 0
@@ -57,8 +57,8 @@ class SweepOptions:
         """Refuse bad values in one sentence, before anything heavy is imported."""
         if self.by not in SCORES:
             raise ValueError(f"--by must be one of {', '.join(SCORES)}, got {self.by!r}.")
-        if self.by == "test_loss" and experiment(self.experiment).molecule is not None:
-            raise ValueError(f"{self.experiment} has no test loss: judge by the training energy, --by loss.")
+        if self.by != "test_loss" and experiment(self.experiment).molecule is not None:
+            raise ValueError(f"{self.experiment}: training energies lie, so --by must be test_loss, on fresh walkers.")
         for name, low, high in (("most", 1, 10000), ("steps", 1, 10**9), ("rungs", 1, 10)):
             if not low <= getattr(self, name) <= high:
                 raise ValueError(f"--{name} must be from {low} to {high}, got {getattr(self, name)}.")
@@ -73,7 +73,14 @@ class SweepOptions:
     def stops(self) -> list[int]:
         """Steps at which configurations are compared."""
         found = {max(1, round(self.steps / 3**i)) for i in range(self.rungs)}
-        return sorted(found)
+        return [self.pretraining + stop for stop in sorted(found)]
+
+    @property
+    def pretraining(self) -> int:
+        """Steps before the first that counts."""
+        tried = [{"pretrain": value} for value in self.values().get("pretrain", ())] or [{}]
+        presets = [Config.of(self.experiment, self.optimizer, options).preset() for options in tried]
+        return max(getattr(options, "pretrain", 0) for options in presets)
 
     def values(self) -> dict[str, Any]:
         """What is tried for each option."""
@@ -92,7 +99,7 @@ class SweepOptions:
     def candidates(self) -> list[Config]:
         """Every configuration that is tried."""
         grid = self.values()
-        rest = {"network": self.network, "seed": self.seed, "max_steps": self.steps}
+        rest = {"network": self.network, "seed": self.seed, "max_steps": self.stops[-1]}
         tried = configurations(grid, self.most)
         return [Config.of(self.experiment, self.optimizer, options, **rest) for options in tried]
 
@@ -112,7 +119,7 @@ def sweep(options: SweepOptions) -> tuple[Config, list[tuple[Config, list[Row]]]
         number = entry["number"]
         config = configs[number]
         watch = Watch(f"{config.optimizer} {number + 1} of {len(configs)}", budget_of(config).spent)
-        yield from Session(options.folder / f"{number:03d}", config, save_seconds=1e9).rows(watch)
+        yield from Session(options.folder / f"{number:03d}", config, 1e9, options.stops).rows(watch)
 
     entries = halving(
         start, [{"number": i} for i in range(len(configs))], options.stops, by=lambda row: row.value(options.by)

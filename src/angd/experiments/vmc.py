@@ -43,31 +43,33 @@ def system(name: str, network: str) -> System:
 
 
 def phases(options: Vmc, made: System) -> list[Phase]:
-    """Pretraining, then the optimiser, in single precision but for the linear systems."""
+    """Pretraining, then the optimiser on the same walkers, in single precision but for the linear systems."""
     chain = made.chain(options)
     before = vmc.Pretraining(made.network, made.mean_field)
     return [
         Phase(before, vmc.OfHartreeFock(chain, made.mean_field), options.pretrain, single=True),
-        Phase(optimiser(options), chain, single=True),
+        Phase(optimiser(options), chain, single=True, follows=True),
     ]
 
 
 def optimiser(options: Vmc) -> Any:
     """The method that the options describe."""
     if options.metric == "none":
-        return baselines.FirstOrder(jnp.asarray(options.rate), jnp.asarray(1 / max(options.decay, 1e-9)))
-    return angd.ANGD(flow(options), metric(options), solver(options), controller(options))
+        return baselines.adam(lambda k: options.rate / (1 + options.decay * k))
+    transport = angd.CurrentJVP() if options.metric == "parametric-wasserstein" else angd.JVP()
+    return angd.ANGD(flow(options), metric(options), solver(options), controller(options), transport)
 
 
 def flow(options: Vmc) -> angd.ARGFlow:
-    """The rate, and α and β with it, fall as 1/(1 + decay k)."""
+    """The gain γ, and β with it, fall as 1/(1 + decay k): with momentum or without, the rate falls alike."""
     if options.mu == 0:
         return angd.ARGFlow.gradient(falling(options.rate, options.decay))
-    h, slow = options.rate**0.5, options.decay / 2  # the rate is h²
+    h = options.rate**0.5
     return angd.ARGFlow(
-        alpha=falling((1 - options.mu) / h, slow),
-        beta=falling(options.beta, slow) if options.beta else 0.0,
-        h=falling(h, slow),
+        alpha=jnp.asarray((1 - options.mu) / h),
+        beta=falling(options.beta, options.decay) if options.beta else 0.0,
+        gamma=falling(1.0, options.decay),
+        h=jnp.asarray(h),
     )
 
 

@@ -10,10 +10,10 @@ limited to h|φ| ≤ `limit` first.
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 
 from angd.metrics.base import AbstractMetric, Draft, Setting, known_loss, require
-from angd.metrics.pointwise import variations
+from angd.metrics.pointwise import variations, variations_of_two
 from angd.system import Rows, row_weights
 
 
@@ -35,18 +35,25 @@ class FisherRao(AbstractMetric):
         require(setting.problem, self, "log_density", "variation")
         O = setting.jacobian(setting.problem.log_density, setting.samples.x)
         omega = row_weights(setting.samples.omega, O)
-        f = variations(setting.problem, setting.params, setting.samples.x)
-        e = setting.samples.centre(f)
+        f, f_old = self._variations(setting)
+        e, old = setting.samples.centre(f), setting.samples.centre(f_old)
 
         def rows(b: Float[Array, "n"]) -> Rows:
             return Rows(O=O, b=b, omega=omega, centred=True)
 
-        b = setting.samples.centre(self._momentum(setting, e) - setting.kick * e)
+        b = setting.samples.centre(self._momentum(setting, e, old) - setting.kick * e)
         return Draft(rows(b), rows(-setting.kick * e), rows(e).right_side(), known_loss(setting, f))
 
-    def _momentum(self, setting: Setting, e: Float[Array, "n"]) -> Float[Array, "n"]:
+    def _variations(self, setting: Setting) -> tuple[Float[Array, "n"], Float[Array, "n"]]:
+        """f of the new and of the old parameters; the latter only matters with Hessian damping."""
+        problem, params, xs = setting.problem, setting.params, setting.samples.x
+        if setting.hessian:
+            return variations_of_two(problem, params, setting.memory.params, xs)
+        f = variations(problem, params, xs)
+        return f, f
+
+    def _momentum(self, setting: Setting, e: Float[Array, "n"], old: Float[Array, "n"]) -> Float[Array, "n"]:
         c, phi = setting.c, self._velocity(setting)
-        old = force(setting, setting.memory.params) if setting.hessian else e
         bend = c.h / 2 * phi * (phi + setting.beta_prev * old) if self.correction else jnp.zeros_like(phi)
         return c.mu * phi - bend - setting.beta_prev * (e - old)
 
@@ -54,8 +61,3 @@ class FisherRao(AbstractMetric):
         samples, h = setting.samples, setting.c.h
         phi = samples.centre(setting.carried(setting.problem.log_density, samples.x, setting.memory.d))
         return phi if self.limit is None else jnp.clip(phi, -self.limit / h, self.limit / h)
-
-
-def force(setting: Setting, params: PyTree) -> Float[Array, "n"]:
-    """The variation δL/δρ at the samples, centred."""
-    return setting.samples.centre(variations(setting.problem, params, setting.samples.x))

@@ -22,6 +22,13 @@ def variations(problem: Any, params: PyTree, xs: PyTree) -> Float[Array, "n"]:
     return over(problem.variation, params, xs)
 
 
+def variations_of_two(problem: Any, params: PyTree, old: PyTree, xs: PyTree) -> tuple[Array, Array]:
+    """δL/δρ at every sample for two sets of parameters; a problem that clips may clip both alike."""
+    if hasattr(problem, "variations_of_two"):
+        return problem.variations_of_two(params, old, xs)
+    return variations(problem, params, xs), variations(problem, old, xs)
+
+
 def forces(problem: Any, params: PyTree, xs: PyTree) -> PyTree:
     """∇_x δL/δρ at every sample; a problem may do them all at once, `variation_gradients(params, xs)`."""
     if hasattr(problem, "variation_gradients"):

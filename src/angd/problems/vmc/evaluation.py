@@ -71,9 +71,12 @@ def autocorrelation_time(series: Float[np.ndarray, "T N"]) -> float:
 
 
 def rhat(series: Float[np.ndarray, "T N"]) -> float:
-    """Gelman and Rubin's ratio on split chains: √(pooled variance / variance within)."""
+    """Gelman and Rubin's ratio on split chains: √(pooled variance / variance within); infinite for chains that stand
+    still apart."""
     half = series.shape[0] // 2
     chains = np.concatenate([series[:half], series[half : 2 * half]], axis=1)
     within = np.mean(np.var(chains, axis=0, ddof=1))
     between = np.var(chains.mean(axis=0), ddof=1)
-    return float(np.sqrt((within * (half - 1) / half + between) / within)) if within > 0 else 1.0
+    if within > 0:
+        return float(np.sqrt((within * (half - 1) / half + between) / within))
+    return float("inf") if between > 0 else 1.0

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from math import isfinite
 from pathlib import Path
 
 SYMBOLS = tuple(
@@ -23,6 +24,10 @@ class Molecule:
     exact: float | None = field(default=None, compare=False)
     source: str = field(default="", compare=False)
 
+    def __post_init__(self):
+        if len(self.symbols) != len(self.places) or min(self.spins) < 0 or sum(self.spins) < 1:
+            raise ValueError(f"A molecule has a place for every atom, and electrons: got {self.symbols}, {self.spins}.")
+
     @classmethod
     def of(
         cls,
@@ -42,25 +47,32 @@ class Molecule:
         unknown = [symbol for symbol, _ in atoms if symbol not in SYMBOLS]
         if unknown:
             raise ValueError(f"There is no element called {unknown[0]!r} among the first {len(SYMBOLS)}.")
+        if charge != int(charge) or (spin is not None and spin != int(spin)):
+            raise ValueError(f"charge and spin must be whole numbers, got {charge} and {spin}.")
         scale = UNITS[units]
         places = tuple((scale * x, scale * y, scale * z) for _, (x, y, z) in atoms)
         _check_apart(places)
         symbols = tuple(symbol for symbol, _ in atoms)
-        return cls(symbols, places, _spins(sum(map(number, symbols)) - charge, charge, spin), exact, source)
+        electrons = sum(map(number, symbols)) - int(charge)
+        return cls(symbols, places, _spins(electrons, charge, spin), exact, source)
 
     @classmethod
-    def from_xyz(cls, text: str | Path, *, charge: int = 0, spin: int | None = None) -> "Molecule":
-        """From an XYZ file or its text (in Ångström, as the format says)."""
+    def from_xyz(
+        cls, text: str | Path, *, units: str = "angstrom", charge: int = 0, spin: int | None = None
+    ) -> "Molecule":
+        """From an XYZ file, given as a `Path`, or from its text; in Ångström, as the format says, unless told."""
         lines = (text.read_text(encoding="utf-8") if isinstance(text, Path) else text).strip().splitlines()
         try:
             count = int(lines[0])
             rows = [line.split() for line in lines[2 : 2 + count]]
             atoms: list[tuple[str, Place]] = [(row[0], (float(row[1]), float(row[2]), float(row[3]))) for row in rows]
         except (IndexError, ValueError):
-            raise ValueError("An XYZ file has the number of atoms, a comment, and then lines 'symbol x y z'.") from None
+            hint = " For a file, pass pathlib.Path(...)." if len(lines) < 2 else ""
+            form = "An XYZ file has the number of atoms, a comment, and then lines 'symbol x y z'."
+            raise ValueError(form + hint) from None
         if len(atoms) != count:
             raise ValueError(f"The XYZ file promises {count} atoms and has {len(atoms)}.")
-        return cls.of(atoms, units="angstrom", charge=charge, spin=spin)
+        return cls.of(atoms, units=units, charge=charge, spin=spin)
 
     @property
     def charges(self) -> tuple[int, ...]:
@@ -77,6 +89,8 @@ def number(symbol: str) -> int:
 
 
 def _check_apart(places: Sequence[Place]) -> None:
+    if not all(isfinite(x) for place in places for x in place):
+        raise ValueError("A nucleus has a place that is not finite: check the coordinates.")
     for (i, a), (j, b) in combinations(enumerate(places), 2):
         if sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) < CLOSEST**2:
             raise ValueError(f"Nuclei {i} and {j} are in the same place {a}: check the coordinates and their units.")
@@ -85,7 +99,7 @@ def _check_apart(places: Sequence[Place]) -> None:
 def _spins(electrons: int, charge: int, spin: int | None) -> tuple[int, int]:
     if electrons < 1:
         raise ValueError(f"A charge of {charge} leaves {electrons} electrons: at least one is needed.")
-    spin = electrons % 2 if spin is None else spin
+    spin = electrons % 2 if spin is None else int(spin)
     if abs(spin) > electrons or (electrons - spin) % 2:
         raise ValueError(f"{electrons} electrons cannot have n↑ − n↓ = {spin}: it must be of the same parity, and ≤.")
     return (electrons + spin) // 2, (electrons - spin) // 2

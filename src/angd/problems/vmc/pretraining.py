@@ -39,14 +39,18 @@ class Pretraining(eqx.Module):
         return params, samples, state, report(value, gradient, update, ok)
 
     def loss(self, params: PyTree, xs: Float[Array, "N n 3"]) -> Float[Array, ""]:
-        """Mean over walkers, determinants and orbitals of (φ − φ_HF)², in units of the mean φ_HF²."""
+        """Mean over walkers, determinants and electrons of |φ − φ_HF|²/|φ_HF|², the length being over orbitals.
 
-        def one(x: Float[Array, "n 3"]) -> tuple[Array, Array]:
+        A determinant scales with each of its rows, so that each counts by its own size: else the electrons of a core,
+        whose orbitals are large, would be all that is learnt.
+        """
+
+        def one(x: Float[Array, "n 3"]) -> Array:
             wanted = self.target.orbitals(x)
-            return jnp.mean((self.network.orbitals(params, x) - wanted[None]) ** 2), jnp.mean(wanted**2)
+            missed = jnp.sum((self.network.orbitals(params, x) - wanted[None]) ** 2, axis=-1)
+            return jnp.mean(missed / jnp.sum(wanted**2, axis=-1)[None])
 
-        missed, size = jax.vmap(one)(xs)
-        return jnp.mean(missed) / jnp.mean(size)
+        return jnp.mean(jax.vmap(one)(xs))
 
 
 class OfHartreeFock(eqx.Module):

@@ -32,13 +32,18 @@ class Clipping(eqx.Module):
             raise ValueError(f"Clipping: centre must be one of {CENTRES} and width positive or None.")
 
     def __call__(self, energies: Float[Array, " n"]) -> Float[Array, " n"]:
-        good = jnp.isfinite(energies)
-        middle = (jnp.nanmedian if self.centre == "median" else jnp.nanmean)(jnp.where(good, energies, jnp.nan))
-        filled = jnp.where(good, energies, middle)
+        return self.together(energies)[0]
+
+    def together(self, *energies: Float[Array, " n"]) -> tuple[Float[Array, " n"], ...]:
+        """Several at the same walkers within the window of the first, so that differences are not of windows; where one
+        is not finite, all count as the centre."""
+        good = jnp.all(jnp.isfinite(jnp.stack(energies)), axis=0)
+        middle = (jnp.nanmedian if self.centre == "median" else jnp.nanmean)(jnp.where(good, energies[0], jnp.nan))
+        filled = tuple(jnp.where(good, e, middle) for e in energies)
         if self.width is None:
             return filled
-        spread = self.width * jnp.sum(jnp.abs(filled - middle)) / jnp.maximum(jnp.sum(good), 1)
-        return jnp.clip(filled, middle - spread, middle + spread)
+        spread = self.width * jnp.sum(jnp.abs(filled[0] - middle)) / jnp.maximum(jnp.sum(good), 1)
+        return tuple(jnp.clip(e, middle - spread, middle + spread) for e in filled)
 
 
 class GroundState(eqx.Module):
@@ -72,6 +77,13 @@ class GroundState(eqx.Module):
     def variations(self, params: PyTree, xs: Float[Array, "N n d"]) -> Float[Array, " N"]:
         """Local energies as the optimiser should see them: clipped, and none that is not finite."""
         return self.clipping(self.local_energies(params, xs))
+
+    def variations_of_two(
+        self, params: PyTree, old: PyTree, xs: Float[Array, "N n d"]
+    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        """The same for two sets of parameters, clipped alike."""
+        first, second = self.clipping.together(self.local_energies(params, xs), self.local_energies(old, xs))
+        return first, second
 
     def variation_gradients(self, params: PyTree, xs: Float[Array, "N n d"]) -> Float[Array, "N n d"]:
         """∇ E_L of all walkers; 0 where it is not finite."""

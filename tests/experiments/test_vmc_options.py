@@ -1,0 +1,55 @@
+"""What options of ground states mean."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import angd
+from angd.experiments import vmc
+from angd.experiments.catalogue import DENSITIES, preset
+
+
+def test_the_rate_falls_alike_with_momentum_and_without():
+    """So that a comparison of the two is not one of schedules."""
+    plain = vmc.flow(DENSITIES["spring"].options.changed("spring", {"rate": 0.05, "decay": 1e-3}))
+    fast = vmc.flow(DENSITIES["angd-fr"].options.changed("angd-fr", {"rate": 0.01, "mu": 0.8, "decay": 1e-3}))
+    for k in (0, 1000, 5000):
+        a, b = plain.step(k, 1.0), fast.step(k, 1.0)
+        assert np.isclose(b.mu, 0.8)
+        assert np.isclose(a.rate, b.rate / (1 - b.mu))
+        assert np.isclose(a.rate, 0.05 / (1 + 1e-3 * k))
+
+
+def test_adam_s_rate_falls_as_it_is_told():
+    rival = vmc.optimiser(DENSITIES["adam-vmc"].options.changed("adam-vmc", {"rate": 1e-2, "decay": 1e-3}))
+    params, state = jnp.zeros(()), None
+    rule = rival.rule()
+    state = rule.init(params)
+    sizes = []
+    step = jax.jit(lambda state: rule.update(jnp.ones(()), state, params))
+    for _ in range(1001):
+        update, state = step(state)
+        sizes.append(-float(update))
+    assert np.isclose(sizes[0], 1e-2, rtol=1e-4)
+    assert np.isclose(sizes[-1], 5e-3, rtol=1e-3)
+
+
+def test_the_parametric_form_carries_its_momentum_by_the_present_jacobian():
+    assert isinstance(vmc.optimiser(DENSITIES["angd-w2p"].options).transport, angd.CurrentJVP)
+    assert isinstance(vmc.optimiser(DENSITIES["angd-w2"].options).transport, angd.JVP)
+
+
+@pytest.mark.parametrize(
+    ("method", "changes"),
+    [
+        ("spring", {"beta": 0.1}),
+        ("spring", {"limit": 1.0}),
+        ("angd-fr", {"force_clip": 2.0}),
+        ("angd-w2", {"limit": 1.0}),
+        ("adam-vmc", {"norm": 0.1}),
+    ],
+)
+def test_an_option_without_effect_is_refused(method, changes):
+    with pytest.raises(ValueError, match=f"{method}: {next(iter(changes))} has no effect"):
+        preset("vmc-be", method, changes)
