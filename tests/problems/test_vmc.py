@@ -267,6 +267,23 @@ def test_local_energies_that_are_not_finite_do_not_reach_the_force():
     assert np.allclose(Clipping(None, "mean")(energies[jnp.array([0, 2, 3])]), [1.0, 3.0, 2.0])
 
 
+def test_walkers_over_two_devices_have_the_same_energies_and_are_not_gathered():
+    problem = GroundState(lambda a, x: (jnp.ones(()), -a * jnp.sum(x**2)), lambda x: jnp.sum(x**4), chunk=4)
+    chain = Metropolis(Gaussian(2, 3), walkers=24, burn_in=3, moves=2)
+    params, walkers = jnp.asarray(0.7), eqx.filter_jit(chain)(jax.random.key(0), problem, jnp.asarray(0.7))
+    mesh = angd.parallel.mesh(jax.devices()[:2])
+    split, here = angd.split(walkers, mesh), angd.replicate(params, mesh)
+    assert isinstance(split, Walkers)
+    assert len(split.x.sharding.device_set) == 2
+    energies = jax.jit(lambda params, xs: problem.local_energies(params, xs))
+    assert np.allclose(energies(here, split.x), energies(params, walkers.x))
+    assert "all-gather" not in energies.lower(here, split.x).compile().as_text()
+    moved = eqx.filter_jit(chain.move)(jax.random.key(1), problem, here, split)
+    assert np.allclose(moved.x, eqx.filter_jit(chain.move)(jax.random.key(1), problem, params, walkers).x)
+    odd = problem.local_energies(params, walkers.x[:7])
+    assert np.allclose(odd, jax.vmap(problem.variation, (None, 0))(params, walkers.x[:7]))
+
+
 def test_two_sets_of_energies_are_clipped_by_one_window():
     """An outlier that disappears changes nothing elsewhere, and what is missing in one is missing in both."""
     new = jnp.array([0.0, 1.0, 2.0, 30.0, 4.0])

@@ -72,7 +72,7 @@ class GroundState(eqx.Module):
     def local_energies(self, params: PyTree, xs: Float[Array, "N n d"]) -> Float[Array, " N"]:
         """Local energies of all walkers, as they are."""
         size = min(self.chunk or chunk_size(xs.shape[1:]), xs.shape[0])
-        return lax.map(lambda x: self.variation(params, x), xs, batch_size=size)
+        return in_chunks(lambda x: self.variation(params, x), xs, size)
 
     def variations(self, params: PyTree, xs: Float[Array, "N n d"]) -> Float[Array, " N"]:
         """Local energies as the optimiser should see them: clipped, and none that is not finite."""
@@ -88,7 +88,7 @@ class GroundState(eqx.Module):
     def variation_gradients(self, params: PyTree, xs: Float[Array, "N n d"]) -> Float[Array, "N n d"]:
         """∇ E_L of all walkers; 0 where it is not finite."""
         size = min(self.chunk or chunk_size(xs.shape[1:]), xs.shape[0])
-        found = lax.map(lambda x: jax.grad(self.variation, argnums=1)(params, x), xs, batch_size=size)
+        found = in_chunks(lambda x: jax.grad(self.variation, argnums=1)(params, x), xs, size)
         return jnp.where(jnp.isfinite(found), found, 0.0)
 
     def loss_of(self, energies: Float[Array, " N"], samples: Samples) -> Float[Array, ""]:
@@ -123,6 +123,16 @@ def kinetic_energy_by_loop(log_psi: Callable[[Array], Array], x: Float[Array, "n
     g, push = jax.linearize(gradient, flat)
     second = lax.fori_loop(0, x.size, lambda i, total: total + push(eye[i])[i], jnp.zeros((), x.dtype))
     return -0.5 * (second + jnp.sum(g**2))
+
+
+def in_chunks(f: Callable[[Array], Array], xs: Float[Array, "N n d"], size: int) -> Float[Array, "N ..."]:
+    """f at every walker, `size` at a time; those of a chunk are taken from all over, some of every device's."""
+    count = xs.shape[0] // size
+    whole = count * size
+    cut = xs[:whole].reshape(size, count, *xs.shape[1:]).swapaxes(0, 1)
+    found = lax.map(jax.vmap(f), cut).swapaxes(0, 1)
+    found = found.reshape(whole, *found.shape[2:])
+    return found if whole == xs.shape[0] else jnp.concatenate([found, jax.vmap(f)(xs[whole:])])
 
 
 def chunk_size(shape: tuple[int, ...]) -> int:
