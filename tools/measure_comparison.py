@@ -31,13 +31,14 @@ POINTS = ("points=fixed", "interior=1500", "condition=300")
 FIRST = 10  # a step of a first-order method costs about a tenth of a natural gradient's
 
 
-def tuned(name: str, method: str, most: int, steps: int, work: Path) -> tuple[Config, float]:
-    """The winner of a sweep, and the CPU seconds spent."""
+def tuned(name: str, method: str, most: int, steps: int, work: Path) -> tuple[Config, dict[str, int]]:
+    """The winner of a sweep, and what was spent on it."""
     out = work / f"sweep-{name}-{method}"
     options = SweepOptions(name, method, set=POINTS, most=most, steps=steps, out=out)
     options.check()
     best, ranked = sweep(options)
-    return best, sum(rows[-1].cpu_seconds for _, rows in ranked if rows)
+    seconds = sum(rows[-1].cpu_seconds for _, rows in ranked if rows)
+    return best, {"configurations": len(ranked), "tuning_cpu_seconds": round(seconds)}
 
 
 def final(config: Config, seed: int, work: Path) -> list[Row]:
@@ -84,9 +85,8 @@ def compare(name: str, metric: str, most: int, steps: int, work: Path) -> dict[s
     """Tuned and run on the small network."""
     found = {}
     for method, times in methods(metric).items():
-        best, seconds = tuned(name, method, most, times * steps, work)
-        tuning = {"configurations": most, "tuning_cpu_seconds": round(seconds)}
-        found[method] = finals(best, work) | tuning
+        best, spent = tuned(name, method, most, times * steps, work)
+        found[method] = finals(best, work) | spent
     return found | {"iterations": speeds(found, metric)}
 
 
