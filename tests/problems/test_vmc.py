@@ -267,6 +267,15 @@ def test_local_energies_that_are_not_finite_do_not_reach_the_force():
     assert np.allclose(Clipping(None, "mean")(energies[jnp.array([0, 2, 3])]), [1.0, 3.0, 2.0])
 
 
+def test_a_wave_function_without_finite_energies_is_refused_and_frozen_chains_are_seen():
+    chain = Metropolis(Gaussian(1, 1), walkers=4, burn_in=1, moves=1)
+    broken = GroundState(lambda params, x: (jnp.ones(()), jnp.nan * x.sum()), Trap())
+    with pytest.raises(ValueError, match="no local energy is finite"):
+        evaluate(broken, None, chain, jax.random.key(0), 4)
+    assert rhat(np.broadcast_to(np.arange(5.0), (10, 5))) == np.inf
+    assert rhat(np.ones((10, 5))) == 1.0
+
+
 def test_walkers_over_two_devices_have_the_same_energies_and_are_not_gathered():
     problem = GroundState(lambda a, x: (jnp.ones(()), -a * jnp.sum(x**2)), lambda x: jnp.sum(x**4), chunk=4)
     chain = Metropolis(Gaussian(2, 3), walkers=24, burn_in=3, moves=2)

@@ -46,6 +46,8 @@ def evaluate(problem: Any, params: PyTree, chain: Any, key: Array, measurements:
 def summarise(energies: Float[np.ndarray, "T N"], acceptance: float) -> Estimate:
     """From T measurements of N chains."""
     bad = ~np.isfinite(energies)
+    if bad.all():
+        raise ValueError("evaluate: no local energy is finite: check log_psi, its parameters and the potential.")
     clean = np.where(bad, np.nan, energies)
     mean, variance = float(np.nanmean(clean)), float(np.nanvar(clean))
     filled = np.where(bad, mean, energies)
