@@ -26,9 +26,9 @@ def mesh(devices: Any = None) -> Mesh:
 
 
 def split(samples: PyTree, over: Mesh | None = None) -> PyTree:
-    """Samples with their leading axis spread over the devices; each host passes its own part. Single numbers, such as the
-    width of a Markov chain's proposals, are copied.
+    """Samples with their leading axis spread over the devices; each host passes its own part.
 
+    Single numbers, such as the width of a Markov chain's proposals, are copied.
     With several hosts the weights are divided by their number, so that they still add up to what one host would have.
     """
     where = over or mesh()

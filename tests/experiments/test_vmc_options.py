@@ -7,13 +7,20 @@ import pytest
 
 import angd
 from angd.experiments import vmc
-from angd.experiments.catalogue import DENSITIES, preset
+from angd.experiments.catalogue import preset
+from angd.experiments.options import Vmc
+
+
+def options(method, **changes):
+    found = preset("vmc-be", method, changes)[1]
+    assert isinstance(found, Vmc)
+    return found
 
 
 def test_the_rate_falls_alike_with_momentum_and_without():
     """So that a comparison of the two is not one of schedules."""
-    plain = vmc.flow(DENSITIES["spring"].options.changed("spring", {"rate": 0.05, "decay": 1e-3}))
-    fast = vmc.flow(DENSITIES["angd-fr"].options.changed("angd-fr", {"rate": 0.01, "mu": 0.8, "decay": 1e-3}))
+    plain = vmc.flow(options("spring", rate=0.05, decay=1e-3))
+    fast = vmc.flow(options("angd-fr", rate=0.01, mu=0.8, decay=1e-3))
     for k in (0, 1000, 5000):
         a, b = plain.step(k, 1.0), fast.step(k, 1.0)
         assert np.isclose(b.mu, 0.8)
@@ -22,9 +29,7 @@ def test_the_rate_falls_alike_with_momentum_and_without():
 
 
 def test_adam_s_rate_falls_as_it_is_told():
-    rival = vmc.optimiser(DENSITIES["adam-vmc"].options.changed("adam-vmc", {"rate": 1e-2, "decay": 1e-3}))
-    params, state = jnp.zeros(()), None
-    rule = rival.rule()
+    rule, params = vmc.optimiser(options("adam-vmc", rate=1e-2, decay=1e-3)).rule(), jnp.zeros(())
     state = rule.init(params)
     sizes = []
     step = jax.jit(lambda state: rule.update(jnp.ones(()), state, params))
@@ -36,8 +41,8 @@ def test_adam_s_rate_falls_as_it_is_told():
 
 
 def test_the_parametric_form_carries_its_momentum_by_the_present_jacobian():
-    assert isinstance(vmc.optimiser(DENSITIES["angd-w2p"].options).transport, angd.CurrentJVP)
-    assert isinstance(vmc.optimiser(DENSITIES["angd-w2"].options).transport, angd.JVP)
+    assert isinstance(vmc.optimiser(options("angd-w2p")).transport, angd.CurrentJVP)
+    assert isinstance(vmc.optimiser(options("angd-w2")).transport, angd.JVP)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from angd.problems.vmc.molecules import Molecule
 
 # log|ψ| of a determinant that vanishes.
 LOWEST = -1e30
-# Range of the cusp factor at the start. It pushes electrons apart, and with 1 a₀ costs nitrogen (N₂) 0.8 Hartree that the
-# pretrained orbitals know nothing of.
+# Range of the cusp factor at the start, in a₀. It pushes electrons apart, which pretrained orbitals know nothing of:
+# with 1 a₀ that costs N₂ most of a Hartree.
 CUSP = 0.25
 
 

@@ -124,7 +124,7 @@ class Langevin(AbstractChain):
 def check_chain(chain: AbstractChain) -> None:
     """Refuse what cannot be a chain."""
     if chain.walkers != int(chain.walkers) or chain.walkers < 1:
-        raise ValueError(f"{type(chain).__name__}: a whole number of walkers is needed, at least one, got {chain.walkers}.")
+        raise ValueError(f"{type(chain).__name__}: walkers must be a whole number, at least one, got {chain.walkers}.")
     if chain.moves < 1 or chain.burn_in < 0 or not chain.width > 0 or not 0 < chain.target < 1:
         raise ValueError(f"{type(chain).__name__}: it takes moves ≥ 1, burn_in ≥ 0, width > 0 and 0 < target < 1.")
 
