@@ -9,6 +9,7 @@ import angd
 from angd.experiments import vmc
 from angd.experiments.catalogue import preset
 from angd.experiments.options import Vmc
+from angd.experiments.run_command import _energy
 
 
 def options(method, **changes):
@@ -43,6 +44,16 @@ def test_adam_s_rate_falls_as_it_is_told():
 def test_the_parametric_form_carries_its_momentum_by_the_present_jacobian():
     assert isinstance(vmc.optimiser(options("angd-w2p")).transport, angd.CurrentJVP)
     assert isinstance(vmc.optimiser(options("angd-w2")).transport, angd.JVP)
+
+
+def test_a_run_that_ends_without_finite_energies_says_so():
+    made, few = vmc.system("H", "small"), options("angd-fr", walkers=4, burn_in=0, moves=1, measurements=4)
+    broken = jax.tree.map(lambda leaf: jnp.nan * leaf, made.network.init(jax.random.key(0)))
+    found = vmc.final(made, few, broken, jax.random.key(1))
+    assert np.isnan(found["energy"])
+    assert "no energy" in _energy(None, None, {"energy": None, "rhat": None})
+    assert "1.00000 ± 0.10000 Ha (2.00 mHa above the reference)" in _energy(2e-3, 0.1, {"energy": 1.0, "rhat": 1.0})
+    assert "raise burn_in" in _energy(2e-3, 0.1, {"energy": 1.0, "rhat": 1.4})
 
 
 @pytest.mark.parametrize(

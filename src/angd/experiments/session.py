@@ -85,7 +85,10 @@ class Session:
         if budget.spent(start) >= 1:
             return self.folder.rows()
         self.folder.forget("solution.npz")
-        return self.folder.forget_after(start.k, is_look)
+        return self.folder.forget_after(start.k, self._is_look)
+
+    def _is_look(self, k: int) -> bool:
+        return is_look(k) or k in self.judged
 
     def _train(
         self, setup: Setup, kept: Checkpoints, budget: Budget, now: "_Now", on_step: OnStep | None
@@ -94,7 +97,7 @@ class Session:
         saved = time.monotonic()
         for stand, report in train(setup.problem, setup.phases, now.stand, setup.key, budget):
             now.stand, over = stand, self._verdict(stand, report, budget)
-            if is_look(stand.k) or over or stand.k in self.judged:
+            if self._is_look(stand.k) or over:
                 now.last = self._look(setup, stand, report)
                 self.folder.append(now.last)
                 yield now.last

@@ -122,9 +122,12 @@ def _masked(problem: vmc.GroundState, params: Any, xs: Any) -> Any:
 
 
 def final(made: System, options: Vmc, params: Any, key: Any) -> dict[str, float]:
-    """The energy on fresh walkers that have settled ten times as long as those of training."""
+    """The energy on fresh walkers that have settled ten times as long as those of training; none if none is finite."""
     chain = replace(options, burn_in=10 * options.burn_in)
-    found = vmc.evaluate(made.problem(options), cast(params, True), made.chain(chain), key, options.measurements)
+    try:
+        found = vmc.evaluate(made.problem(options), cast(params, True), made.chain(chain), key, options.measurements)
+    except ValueError:
+        return dict.fromkeys(("energy", "error", "standard_error", "rhat"), float("nan"))
     exact = made.molecule.exact
     return asdict(found) | {
         "standard_error": found.error,
