@@ -84,6 +84,22 @@ def test_a_run_goes_on_from_any_stand_as_if_it_had_not_stopped(at):
         assert np.array_equal(a.params, b.params)
 
 
+class Walk(eqx.Module):
+    """A chain whose samples count its moves."""
+
+    def __call__(self, key, problem, params):
+        return Samples(jnp.zeros(1))
+
+    def move(self, key, problem, params, samples):
+        return Samples(samples.x + 1)
+
+
+@pytest.mark.parametrize(("follows", "moves"), [(False, [0, 1, 0, 1]), (True, [0, 1, 2, 3])])
+def test_the_samples_of_a_phase_go_on_where_the_next_one_follows(follows, moves):
+    seen = go([Phase(OPT, Walk(), 2), Phase(OPT, Walk(), follows=follows)], Budget(steps=4))
+    assert [float(stand.samples.x[0]) for stand, _ in seen] == moves
+
+
 def test_steps_that_are_refused_are_counted():
     class Broken(eqx.Module):
         def residual(self, params, x):
