@@ -24,11 +24,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from angd import split
 from angd.experiments.runner import cast
 from angd.jacobian import Dense, Factored, jacobian
-from angd.problems.vmc import MOLECULES, AroundNuclei, Coulomb, FermiNet, GroundState, Metropolis
+from angd.parallel import mesh, replicate
+from angd.problems.vmc import MOLECULES, AroundNuclei, Coulomb, FermiNet, GroundState, Metropolis, Walkers
 from angd.problems.vmc.problem import kinetic_energy_by_loop
 from angd.solvers.positive import positive
 from timing import best_times, milliseconds, record
@@ -86,16 +87,21 @@ def parts(problem: GroundState, params: Any, walkers: Any, chain: Metropolis) ->
     }
 
 
-def devices(problem: GroundState, params: Any, xs: Any) -> dict[str, Callable[[], Any]]:
-    """Local energies on one device, and with the walkers split between two."""
-    both = NamedSharding(Mesh(np.array(jax.devices()[:2]), ("walkers",)), PartitionSpec("walkers"))
-    energies = eqx.filter_jit(lambda params, xs: jax.vmap(problem.variation, (None, 0))(params, xs))
-    split = jax.device_put(xs, both)
-    difference = np.max(np.abs(np.asarray(energies(params, split)) - np.asarray(energies(params, xs))))
-    print(f"  two devices: local energies differ by at most {difference:.1e} Ha", flush=True)
+def devices(problem: GroundState, params: Any, walkers: Walkers, chain: Metropolis) -> dict[str, Callable[[], Any]]:
+    """Ten moves and local energies on one device, and with the walkers split between two."""
+    both = mesh(jax.devices()[:2])
+    energies, move = eqx.filter_jit(problem.local_energies), eqx.filter_jit(chain.move)
+    here, there = (params, walkers), (replicate(params, both), split(walkers, both))
+    found = [np.asarray(energies(params, walkers.x)) for params, walkers in (here, there)]
+    print(f"  two devices: local energies differ by at most {np.max(np.abs(found[0] - found[1])):.1e} Ha", flush=True)
+
+    def job(params: Any, walkers: Walkers) -> Any:
+        moved = move(jax.random.key(3), problem, params, walkers)
+        return moved.x, energies(params, moved.x)
+
     return {
-        "energies, one device": partial(energies, params, xs),
-        "energies, two devices": partial(energies, params, split),
+        "moves and energies, one device": partial(job, *here),
+        "moves and energies, two devices": partial(job, *there),
     }
 
 
@@ -108,7 +114,7 @@ def report(name: str, walkers: int, repeats: int) -> None:
         "step": (parts(problem, params, start, chain), "rows and kernel, dense"),
     }
     if len(jax.devices()) > 1:
-        groups["devices"] = devices(problem, params, start.x), "energies, one device"
+        groups["devices"] = devices(problem, params, start, chain), "moves and energies, one device"
     found: dict[str, float] = {}
     for jobs, base in groups.values():
         times = best_times(jobs, repeats)
@@ -124,7 +130,7 @@ def ratios(times: dict[str, float]) -> dict[str, float]:
     pairs = {
         "laplacian": ("local energy, loop", "local energy, folx in chunks"),
         "kernel": ("rows and kernel, dense", "rows and kernel, as chosen"),
-        "devices": ("energies, one device", "energies, two devices"),
+        "devices": ("moves and energies, one device", "moves and energies, two devices"),
     }
     return {f"{name}_ratio": round(times[a] / times[b], 2) for name, (a, b) in pairs.items() if a in times}
 

@@ -1,13 +1,14 @@
-"""Does acceleration pay on beryllium? ANGD against its plain forms in two metrics: results/beryllium.json.
+"""Does acceleration pay on beryllium? ANGD against its plain forms: results/beryllium.json.
 
-    python tools/measure_beryllium.py [fisher-rao | wasserstein | signs]… [--seeds=5] [--steps=600]
+    python tools/measure_beryllium.py [fisher-rao | bare | wasserstein | signs]… [--seeds=5] [--steps=600] [--method=M]
 
 All methods start from the same pretrained network and the same walkers, with the same clipping, norm constraint among
-what is tuned, and 256 walkers. Of sixteen configurations the better third, by the energy on *fresh* walkers after a
-quarter of the steps, goes on; the best of each method runs from every seed. Energies are measured on fresh walkers on
-the way, in thousandths of a Hartree above the reference. "iterations" is where the accelerated method's mean over seeds
-first is, and stays, at or below the plain one's last. "signs" compares β = 0.15 with the signs as corrected and as
-printed.
+what is tuned, and 256 walkers. Thirty configurations of each method (all, where there are fewer) run a quarter of the
+steps from one start; the best five run all steps from two; the best of these runs from every seed, none of which was
+used for tuning. All are judged by the energy on *fresh* walkers, in thousandths of a Hartree above the reference.
+"iterations" is where the accelerated method's mean over seeds first is, and stays, at or below the plain one's last.
+"fisher-rao" is with projected momentum for both, "bare" without; "signs" compares β = 0.15 with the signs as corrected
+and as printed. `--method` measures one of a pair and keeps the others that the file has.
 """
 
 import json
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from math import isfinite
+from math import isfinite, prod
 from pathlib import Path
 from statistics import fmean, stdev
 from time import process_time
@@ -35,15 +36,18 @@ from angd.problems import vmc
 from settled import settled
 
 OUT = Path(__file__).parent.parent / "results" / "beryllium.json"
-WALKERS, MEASUREMENTS, ROUGH = 256, 150, 40
+WALKERS, MEASUREMENTS = 256, 150
+MOST, LATE, TUNING = 30, 5, (100, 101)  # configurations that start, that go on, and the seeds of tuning
+ROUGH, FINER = 40, 100  # measurements of the first and of the second choice
 NORMS = (0.01, 0.05, 0.25)
 PLAIN = {"rate": (0.01, 0.02, 0.05, 0.1, 0.2), "norm": NORMS}
 FAST = {"rate": (0.005, 0.01, 0.02), "mu": (0.9, 0.8, 0.5), "norm": NORMS}
+HESSIAN = {"beta": (0.0, 0.05, 0.15)}
 PAIRS = {
-    "fisher-rao": {"spring": PLAIN, "angd-fr": FAST | {"beta": (0.0, 0.05)}},
+    "fisher-rao": {"spring": PLAIN | {"eta": (0.95, 0.99)}, "angd-fr": FAST | HESSIAN},
+    "bare": {"minsr": PLAIN, "angd-fr": FAST | HESSIAN | {"eta": (0,)}},
     "wasserstein": {"ngd-w2": PLAIN, "angd-w2": FAST, "angd-w2p": FAST},
 }
-MOST = 16
 
 
 class Printed(FisherRao):
@@ -84,7 +88,7 @@ def energy(params: Any, chosen: Vmc, seed: int, measurements: int) -> tuple[floa
 def course(chosen: Vmc, seed: int, steps: int, metric: Any = None) -> Iterator[tuple[int, float, Any]]:
     """Step, CPU seconds since the first, and parameters."""
     made = experiments.system("Be", "small")
-    optimiser = experiments.optimiser(chosen)
+    optimiser = experiments.optimiser(chosen, made.molecule)
     if metric is not None:
         optimiser = replace(optimiser, metric=metric)
     phase, began = Phase(optimiser, made.chain(chosen), single=True), None
@@ -107,41 +111,57 @@ def at(chosen: Vmc, seed: int, stops: list[int], measurements: int, metric: Any 
 
 
 def tuned(method: str, grid: dict[str, tuple[Any, ...]], steps: int) -> tuple[dict[str, Any], list[Any]]:
-    """The best configuration, from some that spread over the grid, and all with their energies."""
+    """The best configuration, and all that were tried with their energies and standard errors."""
+    tried: list[Any] = []
 
-    def ranked(tried: list[dict[str, Any]], stop: int) -> list[tuple[float, dict[str, Any]]]:
-        found = [(at(options(method, c), 0, [stop], ROUGH)[-1]["error"], c) for c in tried]
-        return sorted(found, key=lambda pair: pair[0] if isfinite(pair[0]) else float("inf"))
+    def ranked(candidates: list[dict[str, Any]], stop: int, seeds: tuple[int, ...], rough: int) -> list[dict[str, Any]]:
+        found = []
+        for c in candidates:
+            looks = [at(options(method, c), seed, [stop], rough)[-1] for seed in seeds]
+            error = fmean(look["error"] for look in looks)
+            own = sum(look["standard_error"] ** 2 for look in looks) ** 0.5 / len(looks)
+            tried.append({"at": stop, "error": round(error, 2), "standard_error": round(own, 2), **c})
+            print(method, tried[-1], flush=True)
+            found.append((error if isfinite(error) else float("inf"), c))
+        return [c for _, c in sorted(found, key=lambda pair: pair[0])]
 
-    early = ranked(configurations(grid, MOST), steps // 4)
-    late = ranked([c for _, c in early[: MOST // 3]], steps)
-    return late[0][1], [{"error": round(e, 2), **c} for e, c in early] + [{"late": round(e, 2), **c} for e, c in late]
+    early = ranked(configurations(grid, MOST), steps // 4, TUNING[:1], ROUGH)
+    late = ranked(early[:LATE], steps, TUNING, FINER)
+    return late[0], sorted(tried, key=lambda row: (row["at"], row["error"]))
 
 
-def compare(metric: str, seeds: int, steps: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def measured(method: str, grid: dict[str, tuple[Any, ...]], seeds: int, steps: int) -> dict[str, Any]:
+    """A method, tuned and run from every seed."""
     stops = [round(steps * share) for share in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)]
-    for method, grid in PAIRS[metric].items():
-        before = process_time()
-        best, ranking = tuned(method, grid, steps)
-        tuning = process_time() - before
-        runs = [at(options(method, best), seed, stops, MEASUREMENTS) for seed in range(seeds)]
-        means = [fmean(run[i]["error"] for run in runs) for i in range(len(stops))]
-        spread = [uncertainty([run[i]["error"] for run in runs]) for i in range(len(stops))]
-        found[method] = {
-            "best": best,
-            "tuning_cpu_seconds": round(tuning),
-            "steps": stops,
-            "millihartree": [round(value, 2) for value in means],
-            "standard_error": [round(value, 2) for value in spread],
-            "cpu_seconds": [round(fmean(run[i]["cpu_seconds"] for run in runs)) for i in range(len(stops))],
-            "ranking": ranking,
-            "runs": runs,
-        }
-        print(method, best, found[method]["millihartree"], found[method]["standard_error"], flush=True)
-    plain, *fast = found
+    before = process_time()
+    best, ranking = tuned(method, grid, steps)
+    tuning = process_time() - before
+    runs = [at(options(method, best), seed, stops, MEASUREMENTS) for seed in range(seeds)]
+    return {
+        "best": best,
+        "tuning_cpu_seconds": round(tuning),
+        "tried": min(MOST, prod(len(values) for values in grid.values())),
+        "steps": stops,
+        "millihartree": [round(fmean(run[i]["error"] for run in runs), 2) for i in range(len(stops))],
+        "standard_error": [round(uncertainty([run[i]["error"] for run in runs]), 2) for i in range(len(stops))],
+        "cpu_seconds": [round(fmean(run[i]["cpu_seconds"] for run in runs)) for i in range(len(stops))],
+        "ranking": ranking,
+        "runs": runs,
+    }
+
+
+def compare(pair: str, seeds: int, steps: int, known: dict[str, Any], only: str | None) -> dict[str, Any]:
+    """All methods of a pair, or one beside what is known of the others."""
+    found = {method: known[method] for method in PAIRS[pair] if method in known}
+    for method, grid in PAIRS[pair].items():
+        if only in (None, method):
+            found[method] = measured(method, grid, seeds, steps)
+            print(method, *(found[method][name] for name in ("best", "millihartree", "standard_error")), flush=True)
+    plain, *fast = PAIRS[pair]
+    if plain not in found:
+        return found
     goal = found[plain]["millihartree"][-1]
-    return found | {"iterations": {method: reached(found[method], goal) for method in fast}}
+    return found | {"iterations": {method: reached(found[method], goal) for method in fast if method in found}}
 
 
 def uncertainty(values: list[float]) -> float:
@@ -177,8 +197,11 @@ def main(arguments: list[str]) -> None:
     given = dict(a[2:].split("=", 1) for a in arguments if a.startswith("--"))
     seeds, steps = int(given.get("seeds", 5)), int(given.get("steps", 600))
     for part in [a for a in arguments if not a.startswith("--")] or [*PAIRS, "signs"]:
-        found = signs(min(seeds, 3), steps) if part == "signs" else compare(part, seeds, steps)
         values = json.loads(OUT.read_text(encoding="utf-8"))["values"] if OUT.exists() else {}
+        known = values.get(part, {})
+        found = (
+            signs(min(seeds, 3), steps) if part == "signs" else compare(part, seeds, steps, known, given.get("method"))
+        )
         report = stamp("python tools/measure_beryllium.py", list(range(seeds))) | {"values": values | {part: found}}
         text = json.dumps(report, indent=1)
         write_atomically(OUT, lambda path, text=text: path.write_text(text + "\n", encoding="utf-8"))

@@ -19,9 +19,10 @@ SUITES: Suites = {
         "he": "vmc-he --max-cpu-seconds 300",
         "be": "vmc-be --max-cpu-seconds 1200",
         "be_spring": "vmc-be --optimizer spring --max-cpu-seconds 1200",
-        "li2": "vmc-li2 --max-cpu-seconds 3600",
-        "h10": "vmc-h10 --max-cpu-seconds 3600",
-        "n2": "vmc-n2 --max-cpu-seconds 7200",
+        "li2": "vmc-li2 --max-cpu-seconds 1800",
+        "h10": "vmc-h10 --max-cpu-seconds 1800",
+        "n2_start": "vmc-n2 --max-steps 400",
+        "n2": "vmc-n2 --max-cpu-seconds 3600",
     },
 }
 

@@ -5,9 +5,17 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from angd.flow.schedules import is_concrete
+
+
+def check_start(problem: Any, params: PyTree, samples: Any) -> None:
+    """Let a problem that can, `check(params, x)`, look at one sample before work begins."""
+    if hasattr(problem, "check") and isinstance(samples, Samples):
+        first = jax.tree.map(lambda leaf: leaf[0], samples.x)
+        if all(is_concrete(leaf) for leaf in jax.tree.leaves((params, first))):
+            problem.check(params, first)
 
 
 class Samples(eqx.Module):
@@ -38,6 +46,19 @@ class Samples(eqx.Module):
     def mean(self, u: Float[Array, "n ..."]) -> Float[Array, "..."]:
         """Σ ωᵢ u(xᵢ)."""
         return jnp.tensordot(self.omega.astype(u.dtype), u, axes=1)
+
+    def masked(self, bad: Bool[Array, "n"]) -> "Samples":
+        """Bad ones become copies of others, in turn, and weigh nothing; all weights together stay the same."""
+        n, omega = bad.shape[0], jnp.where(bad, 0.0, self.omega)
+        others = jnp.argsort(bad)[jnp.arange(n) % jnp.maximum(n - jnp.sum(bad), 1)]
+        source = jnp.where(bad & ~jnp.all(bad), others, jnp.arange(n))
+        x = jax.tree.map(lambda leaf: leaf[source], self.x)
+        omega = omega * (jnp.sum(self.omega) / jnp.sum(omega))
+        return eqx.tree_at(lambda samples: (samples.x, samples.omega), self, (x, omega))
+
+    def weighed_as(self, other: "Samples") -> "Samples":
+        """With the weights of others."""
+        return eqx.tree_at(lambda samples: samples.omega, self, other.omega)
 
     def centre(self, u: Float[Array, "n"]) -> Float[Array, "n"]:
         """ū = u − ⟨u⟩."""

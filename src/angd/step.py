@@ -18,6 +18,7 @@ from angd.flow.coefficients import ARGFlow, Coefficients
 from angd.jacobian import check_params
 from angd.metrics.base import AbstractMetric, Draft, Memory, Setting, Taken, gram_like
 from angd.results import RESULTS
+from angd.samples import check_start
 from angd.solvers.base import AbstractSolver
 from angd.system import AbstractSystem
 from angd.transport import JVP, AbstractTransport, Covector
@@ -92,6 +93,7 @@ class ANGD(eqx.Module):
         """The state at rest."""
         check_params(params)
         params = jax.tree.map(jnp.asarray, params)
+        check_start(problem, params, samples)
         if self.controller.compares_losses:
             eqx.filter_eval_shape(self.metric.loss, problem, params, samples)
         first = self.flow.step(0, self.flow.t0)

@@ -211,7 +211,7 @@ def test_a_local_energy_that_is_not_a_number_is_masked_and_counted(tmp_path, mon
     from angd.experiments import vmc
     from angd.experiments.runner import Phase
     from angd.experiments.setup import Look, Setup
-    from angd.problems.vmc import Gaussian, GroundState, Metropolis
+    from angd.problems.vmc import MOLECULES, Gaussian, GroundState, Metropolis
 
     class Spoilt(GroundState):
         def local_energies(self, params, xs):
@@ -220,7 +220,7 @@ def test_a_local_energy_that_is_not_a_number_is_masked_and_counted(tmp_path, mon
     def trap(settings):
         """A particle in a harmonic trap instead of the molecule."""
         problem = Spoilt(lambda params, x: (jnp.ones(()), -params[0] * jnp.sum(x**2) / 2), lambda x: jnp.sum(x**2) / 2)
-        phases = [Phase(vmc.optimiser(settings.preset()), Metropolis(Gaussian(1, 1), walkers=16))]
+        phases = [Phase(vmc.optimiser(settings.preset(), MOLECULES["H"]), Metropolis(Gaussian(1, 1), walkers=16))]
 
         def look(stand, loss):
             return Look({"energy": abs(loss - 0.5)}, chain=vmc.chain_report(problem, stand))

@@ -10,6 +10,9 @@ from angd.experiments import vmc
 from angd.experiments.catalogue import preset
 from angd.experiments.options import Vmc
 from angd.experiments.run_command import _energy
+from angd.problems.vmc import MOLECULES, ElectronRefit
+
+BE = MOLECULES["Be"]
 
 
 def options(method, **changes):
@@ -30,7 +33,7 @@ def test_the_rate_falls_alike_with_momentum_and_without():
 
 
 def test_adam_s_rate_falls_as_it_is_told():
-    rule, params = vmc.optimiser(options("adam-vmc", rate=1e-2, decay=1e-3)).rule(), jnp.zeros(())
+    rule, params = vmc.optimiser(options("adam-vmc", rate=1e-2, decay=1e-3), BE).rule(), jnp.zeros(())
     state = rule.init(params)
     sizes = []
     step = jax.jit(lambda state: rule.update(jnp.ones(()), state, params))
@@ -42,8 +45,15 @@ def test_adam_s_rate_falls_as_it_is_told():
 
 
 def test_the_parametric_form_carries_its_momentum_by_the_present_jacobian():
-    assert isinstance(vmc.optimiser(options("angd-w2p")).transport, angd.CurrentJVP)
-    assert isinstance(vmc.optimiser(options("angd-w2")).transport, angd.JVP)
+    assert isinstance(vmc.optimiser(options("angd-w2p"), BE).transport, angd.CurrentJVP)
+    assert isinstance(vmc.optimiser(options("angd-w2"), BE).transport, angd.JVP)
+
+
+def test_velocities_are_refitted_as_told():
+    assert isinstance(vmc.metric(options("angd-w2"), BE).refit, ElectronRefit)
+    assert isinstance(vmc.metric(options("angd-w2", refit="affine"), BE).refit, angd.AffineRefit)
+    with pytest.raises(ValueError, match="refit has no effect"):
+        options("angd-fr", refit="affine")
 
 
 def test_a_run_that_ends_without_finite_energies_says_so():

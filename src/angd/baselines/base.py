@@ -12,6 +12,7 @@ from jaxtyping import Array, PyTree
 from angd.jacobian import check_params
 from angd.metrics.pointwise import over, variations
 from angd.results import RESULTS
+from angd.samples import check_start
 from angd.step import Info
 from angd.tree import all_finite, dot, norm, where
 
@@ -25,31 +26,33 @@ class AbstractBaseline(eqx.Module):
 
     def init(self, problem: Any, params: PyTree, samples: Any) -> PyTree:
         check_params(params)
+        check_start(problem, params, samples)
         return self.rule().init(params)
 
     def step(self, problem: Any, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Info]:
         def loss(params: PyTree) -> Any:
             return problem.loss(params, samples)
 
-        value, gradient = slope(problem, params, samples)
+        value, gradient, samples = slope(problem, params, samples)
         update, after = self.rule().update(gradient, state, params, value=value, grad=gradient, value_fn=loss)
         ok = all_finite(update) & jnp.isfinite(value)
         params, state = where(ok, (optax.apply_updates(params, update), after), (params, state))
         return params, samples, state, report(value, gradient, update, ok)
 
 
-def slope(problem: Any, params: PyTree, samples: Any) -> tuple[Array, PyTree]:
-    """L and ∂_θ L: of a `loss`, or for densities E[(f − E f) ∂_θ log ρ] with f = δL/δρ at the samples."""
+def slope(problem: Any, params: PyTree, samples: Any) -> tuple[Array, PyTree, Any]:
+    """L and ∂_θ L: of a `loss`, or for densities E[(f − E f) ∂_θ log ρ] with f = δL/δρ at the samples; and the samples,
+    bad ones replaced."""
     if hasattr(problem, "loss"):
-        return jax.value_and_grad(problem.loss)(params, samples)
-    f = variations(problem, params, samples.x)
-    force = samples.centre(f)
+        return *jax.value_and_grad(problem.loss)(params, samples), samples
+    fit, f, _ = variations(problem, params, samples)
+    force = fit.centre(f)
 
     def weighed(params: PyTree) -> Array:
-        return samples.mean(force * over(problem.log_density, params, samples.x))
+        return fit.mean(force * over(problem.log_density, params, fit.x))
 
-    value = problem.loss_of(f, samples) if hasattr(problem, "loss_of") else samples.mean(f)
-    return value, jax.grad(weighed)(params)
+    value = problem.loss_of(f, fit) if hasattr(problem, "loss_of") else fit.mean(f)
+    return value, jax.grad(weighed)(params), fit.weighed_as(samples)
 
 
 class Baseline(AbstractBaseline):

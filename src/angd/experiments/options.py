@@ -187,6 +187,7 @@ class Vmc(Options):
     centre: str = one_of("median", "mean", about="centre of the clipping")
     force_clip: float = number(1, 1e-3, INFINITE, "bound of each coordinate of ∇E_L, for Wasserstein-2")
     velocity_reset: float = number(INFINITE, 1e-3, INFINITE, "coordinates of V beyond this are set to 0")
+    refit: str = one_of("electrons", "affine", about="how velocities are carried to moved walkers, for Wasserstein-2")
     walkers: int = number(512, 1, 10**7, "walkers")
     moves: int = number(10, 1, 10**6, "moves of the chain between steps")
     burn_in: int = number(200, 0, 10**7, "moves before the first step")
@@ -204,6 +205,7 @@ class Vmc(Options):
         """Options that the method does not have."""
         if self.metric == "none":
             flow = ("mu", "beta", "damping", "solver", "norm", "restart", "restart_above", "limit")
-            return (*flow, "force_clip", "velocity_reset")
+            return (*flow, "force_clip", "velocity_reset", "refit")
         other = ("force_clip", "velocity_reset") if self.metric == "fisher-rao" else ("limit",)
-        return (*other, "beta", "limit") if self.mu == 0 else other
+        other = other if self.metric == "wasserstein" else (*other, "refit")
+        return (*other, "beta", "limit", "refit") if self.mu == 0 else other

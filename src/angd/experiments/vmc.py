@@ -48,16 +48,16 @@ def phases(options: Vmc, made: System) -> list[Phase]:
     before = vmc.Pretraining(made.network, made.mean_field)
     return [
         Phase(before, vmc.OfHartreeFock(chain, made.mean_field), options.pretrain, single=True),
-        Phase(optimiser(options), chain, single=True, follows=True),
+        Phase(optimiser(options, made.molecule), chain, single=True, follows=True),
     ]
 
 
-def optimiser(options: Vmc) -> Any:
-    """The method that the options describe."""
+def optimiser(options: Vmc, molecule: vmc.Molecule) -> Any:
+    """The method that the options describe, for a molecule."""
     if options.metric == "none":
         return baselines.adam(lambda k: options.rate / (1 + options.decay * k))
     transport = angd.CurrentJVP() if options.metric == "parametric-wasserstein" else angd.JVP()
-    return angd.ANGD(flow(options), metric(options), solver(options), controller(options), transport)
+    return angd.ANGD(flow(options), metric(options, molecule), solver(options), controller(options), transport)
 
 
 def flow(options: Vmc) -> angd.ARGFlow:
@@ -73,11 +73,12 @@ def flow(options: Vmc) -> angd.ARGFlow:
     )
 
 
-def metric(options: Vmc) -> Any:
+def metric(options: Vmc, molecule: vmc.Molecule) -> Any:
     """Fisher–Rao (without the quadratic term where there is no momentum) or Wasserstein-2."""
     clip, reset = _finite(options.force_clip), _finite(options.velocity_reset)
     if options.metric == "wasserstein":
-        return angd.Wasserstein(clip=clip, reset=reset)
+        refit = vmc.ElectronRefit(molecule) if options.refit == "electrons" else angd.AffineRefit()
+        return angd.Wasserstein(refit, clip, reset)
     if options.metric == "parametric-wasserstein":
         return angd.ParametricWasserstein(clip=clip)
     if options.mu == 0:

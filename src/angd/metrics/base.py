@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from angd.flow.coefficients import Coefficients
 from angd.jacobian import AbstractJacobian, jacobian
+from angd.metrics.pointwise import variations
 from angd.samples import Samples
 from angd.system import AbstractSystem, Gram
 from angd.transport import AbstractTransport
@@ -68,6 +69,11 @@ class Setting(eqx.Module):
     def jacobian(self, f: Callable[..., Any], xs: PyTree) -> AbstractJacobian:
         """∂_θ f at the present parameters, in the form that the solver needs."""
         return jacobian(f, self.params, xs, form=self.form)
+
+    def vetted(self, older: bool = False) -> tuple["Setting", Float[Array, "n"], Float[Array, "n"]]:
+        """With samples fit for a step, δL/δρ there, and if wanted that of the parameters of the step before."""
+        samples, f, f_old = variations(self.problem, self.params, self.samples, self.memory.params if older else None)
+        return eqx.tree_at(lambda setting: setting.samples, self, samples), f, f_old
 
     def carried(self, f: Callable[..., Any], xs: PyTree, d: PyTree) -> Float[Array, "n *m"]:
         """The momentum function ⟨∂_θ f, d⟩ of the step before, at new points."""

@@ -12,8 +12,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from angd.metrics.base import AbstractMetric, Draft, Setting, known_loss, require
-from angd.metrics.pointwise import variations, variations_of_two
+from angd.metrics.base import AbstractMetric, Draft, Setting, Taken, known_loss, require
+from angd.samples import Samples
 from angd.system import Rows, row_weights
 
 
@@ -33,24 +33,20 @@ class FisherRao(AbstractMetric):
 
     def draft(self, setting: Setting) -> Draft:
         require(setting.problem, self, "log_density", "variation")
+        setting, f, f_old = setting.vetted(setting.hessian)
         O = setting.jacobian(setting.problem.log_density, setting.samples.x)
         omega = row_weights(setting.samples.omega, O)
-        f, f_old = self._variations(setting)
         e, old = setting.samples.centre(f), setting.samples.centre(f_old)
 
         def rows(b: Float[Array, "n"]) -> Rows:
             return Rows(O=O, b=b, omega=omega, centred=True)
 
         b = setting.samples.centre(self._momentum(setting, e, old) - setting.kick * e)
-        return Draft(rows(b), rows(-setting.kick * e), rows(e).right_side(), known_loss(setting, f))
+        return Draft(rows(b), rows(-setting.kick * e), rows(e).right_side(), known_loss(setting, f), setting.samples)
 
-    def _variations(self, setting: Setting) -> tuple[Float[Array, "n"], Float[Array, "n"]]:
-        """f of the new and of the old parameters; the latter only matters with Hessian damping."""
-        problem, params, xs = setting.problem, setting.params, setting.samples.x
-        if setting.hessian:
-            return variations_of_two(problem, params, setting.memory.params, xs)
-        f = variations(problem, params, xs)
-        return f, f
+    def move(self, setting: Setting, draft: Draft, taken: Taken) -> Samples:
+        """Where they were, bad ones replaced."""
+        return draft.note.weighed_as(setting.samples)
 
     def _momentum(self, setting: Setting, e: Float[Array, "n"], old: Float[Array, "n"]) -> Float[Array, "n"]:
         c, phi = setting.c, self._velocity(setting)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from angd.jacobian.base import pull_back
+from angd.samples import Samples
 
 
 def over(f: Callable[..., Any], params: PyTree, xs: PyTree) -> Float[Array, "n *m"]:
@@ -15,18 +16,16 @@ def over(f: Callable[..., Any], params: PyTree, xs: PyTree) -> Float[Array, "n *
     return jax.vmap(f, (None, 0))(params, xs)
 
 
-def variations(problem: Any, params: PyTree, xs: PyTree) -> Float[Array, "n"]:
-    """δL/δρ at every sample; a problem may do them all at once, `variations(params, xs)`: in chunks, clipped."""
+def variations(
+    problem: Any, params: PyTree, samples: Samples, old: PyTree | None = None
+) -> tuple[Samples, Float[Array, "n"], Float[Array, "n"]]:
+    """δL/δρ at every sample, and the same for older parameters (where there are none, again the first), with the
+    samples fit for a step. A problem may do it all at once, `variations(params, samples, old)`: in chunks, clipped,
+    samples masked where it is not finite."""
     if hasattr(problem, "variations"):
-        return problem.variations(params, xs)
-    return over(problem.variation, params, xs)
-
-
-def variations_of_two(problem: Any, params: PyTree, old: PyTree, xs: PyTree) -> tuple[Array, Array]:
-    """δL/δρ at every sample for two sets of parameters; a problem that clips may clip both alike."""
-    if hasattr(problem, "variations_of_two"):
-        return problem.variations_of_two(params, old, xs)
-    return variations(problem, params, xs), variations(problem, old, xs)
+        return problem.variations(params, samples, old)
+    f = over(problem.variation, params, samples.x)
+    return samples, f, f if old is None else over(problem.variation, old, samples.x)
 
 
 def forces(problem: Any, params: PyTree, xs: PyTree) -> PyTree:

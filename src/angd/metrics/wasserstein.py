@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from angd.metrics.base import AbstractMetric, Draft, Invert, Setting, Taken, gram_like, known_loss, require
-from angd.metrics.pointwise import forces, pull, variations
+from angd.metrics.pointwise import forces, pull
 from angd.metrics.refit import AbstractRefit, AffineRefit
 from angd.samples import Samples
 from angd.system import Gram, Rows, row_weights
@@ -34,8 +34,9 @@ class Kept(eqx.Module):
 
 
 class _Kicked(eqx.Module):
-    """Velocities of this step, with and without momentum, and the force."""
+    """The samples, fit for this step, their velocities, with and without momentum, and the force."""
 
+    samples: Samples
     V: PyTree
     V_rest: PyTree
     F: PyTree
@@ -65,23 +66,25 @@ class Wasserstein(AbstractMetric):
         return Kept(samples.x, zero, zero)
 
     def draft(self, setting: Setting) -> Draft:
+        require(setting.problem, self, "log_density", "variation")
         check_points(setting.samples.x, self)
+        setting, f, _ = setting.vetted()
         F = field_force(setting, setting.params, setting.samples.x, self.clip)
         rest = scale(-setting.kick, F)
         V = self._limited(combine((1.0, rest), (1.0, self._carried(setting, F))))
-        O, omega = score(setting, self)
+        O, omega = score(setting)
         system = Gram(O=O, v=transported(setting, V), omega=omega, centred=True)
         at_rest = gram_like(system, transported(setting, rest))
-        return Draft(system, at_rest, *slope_and_loss(setting, system), _Kicked(V, rest, F))
+        return Draft(system, at_rest, *slope_and_loss(setting, system, f), _Kicked(setting.samples, V, rest, F))
 
     def remember(self, setting: Setting, draft: Draft, taken: Taken, invert: Invert) -> Kept:
         V = where(taken.restarted, draft.note.V_rest, draft.note.V)
-        return Kept(combine((1.0, setting.samples.x), (taken.stride, V)), V, draft.note.F)
+        return Kept(self.move(setting, draft, taken).x, V, draft.note.F)
 
     def move(self, setting: Setting, draft: Draft, taken: Taken) -> Samples:
         V = where(taken.restarted, draft.note.V_rest, draft.note.V)
-        moved = combine((1.0, setting.samples.x), (taken.stride, V))
-        return eqx.tree_at(lambda samples: samples.x, setting.samples, moved)
+        before = draft.note.samples.weighed_as(setting.samples)
+        return eqx.tree_at(lambda samples: samples.x, before, combine((1.0, before.x), (taken.stride, V)))
 
     def _carried(self, setting: Setting, F: PyTree) -> PyTree:
         """μV − βΔ of the old particles, at the present ones."""
@@ -119,19 +122,24 @@ class ParametricWasserstein(AbstractMetric):
             raise ValueError(
                 "ParametricWasserstein has no velocities for beta to act on: take beta=0 or Wasserstein()."
             )
+        require(setting.problem, self, "log_density", "variation")
         check_points(setting.samples.x, self)
+        setting, f, _ = setting.vetted()
         F = field_force(setting, setting.params, setting.samples.x, self.clip)
-        O, omega = score(setting, self)
+        O, omega = score(setting)
         rest = transported(setting, scale(-setting.kick, F))
         old = setting.carried(setting.problem.log_density, setting.samples.x, setting.memory.d)
         carried = Rows(O=O, b=setting.c.mu * old, omega=omega, centred=True).right_side()
         system = Gram(O=O, v=combine((1.0, rest), (1.0, carried)), omega=omega, centred=True)
-        return Draft(system, gram_like(system, rest), *slope_and_loss(setting, system))
+        return Draft(system, gram_like(system, rest), *slope_and_loss(setting, system, f), setting.samples)
+
+    def move(self, setting: Setting, draft: Draft, taken: Taken) -> Samples:
+        """Where they were, bad ones replaced."""
+        return draft.note.weighed_as(setting.samples)
 
 
-def score(setting: Setting, metric: AbstractMetric) -> tuple[Any, Array]:
+def score(setting: Setting) -> tuple[Any, Array]:
     """∂_θ log ρ at the samples, with a weight per row."""
-    require(setting.problem, metric, "log_density", "variation")
     O = setting.jacobian(setting.problem.log_density, setting.samples.x)
     return O, row_weights(setting.samples.omega, O)
 
@@ -152,9 +160,8 @@ def transported(setting: Setting, V: PyTree) -> PyTree:
     return pull(along, setting.params, (setting.samples.x, V), setting.samples.omega)
 
 
-def slope_and_loss(setting: Setting, system: Gram) -> tuple[PyTree, Float[Array, ""] | None]:
+def slope_and_loss(setting: Setting, system: Gram, f: Float[Array, "n"]) -> tuple[PyTree, Float[Array, ""] | None]:
     """∂_θ L = E[(f − E f) ∂_θ log ρ], and L where it is known."""
-    f = variations(setting.problem, setting.params, setting.samples.x)
     gradient = Rows(O=system.O, b=setting.samples.centre(f), omega=system.omega, centred=True).right_side()
     return gradient, known_loss(setting, f)
 

@@ -4,6 +4,7 @@ Molecule, MOLECULES          what is solved
 FermiNet, or your own        log_psi(params, x) → (sign, log|ψ|)
 GroundState(log_psi, V)      the problem that metrics understand
 Metropolis, Langevin         walkers
+ElectronRefit                their velocities, for Wasserstein-2
 evaluate                     what it is worth, on fresh walkers
 """
 
@@ -14,6 +15,7 @@ from angd.problems.vmc.hartree_fock import HartreeFock
 from angd.problems.vmc.molecules import MOLECULES, Molecule
 from angd.problems.vmc.pretraining import OfHartreeFock, Pretraining
 from angd.problems.vmc.problem import Clipping, GroundState, energy
+from angd.problems.vmc.refit import ElectronRefit
 from angd.problems.vmc.sampling import AroundNuclei, Gaussian, Langevin, Metropolis, Walkers
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "AroundNuclei",
     "Clipping",
     "Coulomb",
+    "ElectronRefit",
     "Estimate",
     "FermiNet",
     "Gaussian",

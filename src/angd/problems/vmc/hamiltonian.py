@@ -17,10 +17,11 @@ class Coulomb(eqx.Module):
     places: Float[Array, "atoms 3"]
     charges: Float[Array, " atoms"]
     constant: float
+    spins: tuple[int, int] = eqx.field(static=True)
 
     def __init__(self, molecule: Molecule):
         self.places, self.charges = jnp.asarray(molecule.places), jnp.asarray(molecule.charges, float)
-        self.constant = nuclear_energy(molecule)
+        self.constant, self.spins = nuclear_energy(molecule), molecule.spins
 
     def __call__(self, x: Float[Array, "n 3"]) -> Float[Array, ""]:
         places, charges = self.places.astype(x.dtype), self.charges.astype(x.dtype)

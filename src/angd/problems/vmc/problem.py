@@ -74,16 +74,15 @@ class GroundState(eqx.Module):
         size = min(self.chunk or chunk_size(xs.shape[1:]), xs.shape[0])
         return in_chunks(lambda x: self.variation(params, x), xs, size)
 
-    def variations(self, params: PyTree, xs: Float[Array, "N n d"]) -> Float[Array, " N"]:
-        """Local energies as the optimiser should see them: clipped, and none that is not finite."""
-        return self.clipping(self.local_energies(params, xs))
-
-    def variations_of_two(
-        self, params: PyTree, old: PyTree, xs: Float[Array, "N n d"]
-    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """The same for two sets of parameters, clipped alike."""
-        first, second = self.clipping.together(self.local_energies(params, xs), self.local_energies(old, xs))
-        return first, second
+    def variations(
+        self, params: PyTree, samples: Samples, old: PyTree | None = None
+    ) -> tuple[Samples, Float[Array, " N"], Float[Array, " N"]]:
+        """Local energies as the optimiser should see them, also for older parameters: clipped alike, and walkers masked
+        where one is not finite."""
+        energies = [self.local_energies(p, samples.x) for p in ((params,) if old is None else (params, old))]
+        bad = ~jnp.all(jnp.isfinite(jnp.stack(energies)), axis=0)
+        clipped = self.clipping.together(*energies)
+        return samples.masked(bad), clipped[0], clipped[-1]
 
     def variation_gradients(self, params: PyTree, xs: Float[Array, "N n d"]) -> Float[Array, "N n d"]:
         """∇ E_L of all walkers; 0 where it is not finite."""
@@ -96,7 +95,9 @@ class GroundState(eqx.Module):
         return samples.mean(energies)
 
     def check(self, params: PyTree, x: Float[Array, "n d"], spins: tuple[int, int] | None = None) -> None:
-        """Refuse a ψ that is not finite, or that keeps its sign when two equal spins (n↑ first) change places."""
+        """Refuse a ψ that is not finite, or that keeps its sign when two equal spins (n↑ first, by default those of the
+        potential, if it has any) change places."""
+        spins = getattr(self.potential, "spins", None) if spins is None else spins
         sign, log = self.log_psi(params, x)
         if not bool(jnp.isfinite(log)):
             raise ValueError("log_psi is not finite at the first walker: check the wave function and its parameters.")

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from angd.problems.vmc.molecules import Molecule
 from angd.samples import Samples
@@ -29,6 +29,11 @@ class Walkers(Samples):
         super().__init__(x, omega)
         self.width, self.acceptance = jnp.asarray(width, float), jnp.asarray(acceptance, float)
         self.respawned = jnp.asarray(respawned, int)
+
+    def masked(self, bad: Bool[Array, "n"]) -> "Walkers":
+        """The same, and counted."""
+        found = super().masked(bad)
+        return eqx.tree_at(lambda walkers: walkers.respawned, found, self.respawned + jnp.sum(bad))
 
 
 class AbstractChain(eqx.Module):
@@ -53,7 +58,7 @@ class AbstractChain(eqx.Module):
 
     def move(self, key: Array, problem: Any, params: PyTree, samples: Walkers) -> Walkers:
         """The same walkers, some moves later; those where ρ is not finite are replaced by copies of others."""
-        return self._run(key, problem, params, respawn(key, problem, params, samples), self.moves)
+        return self._run(key, problem, params, respawn(problem, params, samples), self.moves)
 
     def _run(self, key: Array, problem: Any, params: PyTree, samples: Walkers, count: int) -> Walkers:
         def log_density(x: Array) -> Array:
@@ -129,14 +134,12 @@ def check_chain(chain: AbstractChain) -> None:
         raise ValueError(f"{type(chain).__name__}: it takes moves ≥ 1, burn_in ≥ 0, width > 0 and 0 < target < 1.")
 
 
-def respawn(key: Array, problem: Any, params: PyTree, samples: Walkers) -> Walkers:
+def respawn(problem: Any, params: PyTree, samples: Walkers) -> Walkers:
     """Walkers where log ρ is not a number become copies of ones where it is."""
     logs = jax.vmap(problem.log_density, (None, 0))(params, samples.x)
-    bad = ~jnp.isfinite(logs)
-    chosen = jax.random.categorical(key, jnp.where(bad, -jnp.inf, 0.0), shape=bad.shape)
-    chosen = jnp.where(bad & ~jnp.all(bad), chosen, jnp.arange(bad.shape[0]))
-    count = samples.respawned + jnp.sum(bad)
-    return Walkers(samples.x[chosen], samples.width, samples.acceptance, count, samples.omega)
+    found = samples.masked(~jnp.isfinite(logs)).weighed_as(samples)
+    assert isinstance(found, Walkers)
+    return found
 
 
 class AroundNuclei(eqx.Module):
