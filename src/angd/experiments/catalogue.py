@@ -151,7 +151,7 @@ VMC_FAST: Grid = {"rate": (0.005, 0.01, 0.02), "mu": (0.9, 0.8), "norm": (0.01, 
 DENSITIES: Mapping[str, Optimiser] = {
     "angd-fr": Optimiser(
         "accelerated natural gradient, Fisher–Rao, projected momentum",
-        Vmc(mu=0.8, rate=0.01),
+        Vmc(mu=0.8, rate=0.01, restart=True),
         VMC_FAST,
         PAPER_FAST | PAPER_BETA,
     ),
@@ -161,15 +161,20 @@ DENSITIES: Mapping[str, Optimiser] = {
     "minsr": Optimiser("minSR: natural gradient, Fisher–Rao", Vmc(rate=0.05, eta=0), VMC_PLAIN, PAPER_PLAIN),
     "angd-w2": Optimiser(
         "accelerated natural gradient, Wasserstein-2, velocities re-fitted",
-        Vmc(metric="wasserstein", mu=0.8, rate=0.01, eta=0),
+        Vmc(metric="wasserstein", mu=0.8, rate=0.01, eta=0, restart=True),
         VMC_FAST,
         PAPER_FAST,
     ),
     "angd-w2p": Optimiser(
         "accelerated natural gradient, Wasserstein-2, momentum in the parameters",
-        Vmc(metric="parametric-wasserstein", mu=0.8, rate=0.01, eta=0),
+        Vmc(metric="parametric-wasserstein", mu=0.8, rate=0.01, eta=0, restart=True),
         VMC_FAST,
         PAPER_FAST,
+    ),
+    "angd-w2-kfac": Optimiser(
+        "accelerated natural gradient, Wasserstein-2, Kronecker factors",
+        Vmc(metric="wasserstein", mu=0.8, rate=0.01, eta=0, restart=True, solver="kfac"),
+        VMC_FAST,
     ),
     "ngd-w2": Optimiser(
         "natural gradient, Wasserstein-2: the direction of Wasserstein quantum Monte Carlo",

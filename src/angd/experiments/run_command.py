@@ -32,9 +32,9 @@ class RunOptions:
     optimizer: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """With what, e.g. energy, angd-l2, adam; by default what does best."""
     metric: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Metric of the manifold: energy, l2, h1 or h2."""
+    """Metric of the manifold: energy, l2, h1, h2; for ground states fisher-rao, (parametric-)wasserstein."""
     solver: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """How linear systems are solved: normal, iterative or kfac."""
+    """How linear systems are solved: normal, iterative or kfac; for ground states kernel or kfac."""
     set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE …")] = ()
     """Other options of the optimiser, e.g. --set damping=1e-3 interior=2000."""
     network: Annotated[str | None, tyro.conf.arg(metavar="small|paper")] = None
