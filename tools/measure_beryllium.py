@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from math import isfinite, prod
+from math import inf, isfinite, prod
 from pathlib import Path
 from statistics import fmean, stdev
 from time import process_time
@@ -80,7 +80,12 @@ def energy(params: Any, chosen: Vmc, seed: int, measurements: int) -> tuple[floa
     """On fresh walkers, above the reference, with the standard error."""
     made = experiments.system("Be", "small")
     chain = made.chain(replace(chosen, burn_in=1000, walkers=512))
-    found = vmc.evaluate(made.problem(chosen), cast(params, True), chain, jax.random.key(10_000 + seed), measurements)
+    try:
+        found = vmc.evaluate(
+            made.problem(chosen), cast(params, True), chain, jax.random.key(10_000 + seed), measurements
+        )
+    except ValueError:
+        return inf, inf
     assert made.molecule.exact is not None
     return 1e3 * (found.energy - made.molecule.exact), 1e3 * found.error
 
@@ -122,12 +127,18 @@ def tuned(method: str, grid: dict[str, tuple[Any, ...]], steps: int) -> tuple[di
             own = sum(look["standard_error"] ** 2 for look in looks) ** 0.5 / len(looks)
             tried.append({"at": stop, "error": round(error, 2), "standard_error": round(own, 2), **c})
             print(method, tried[-1], flush=True)
-            found.append((error if isfinite(error) else float("inf"), c))
+            found.append((error if isfinite(error) else inf, c))
         return [c for _, c in sorted(found, key=lambda pair: pair[0])]
 
     early = ranked(configurations(grid, MOST), steps // 4, TUNING[:1], ROUGH)
     late = ranked(early[:LATE], steps, TUNING, FINER)
     return late[0], sorted(tried, key=lambda row: (row["at"], row["error"]))
+
+
+def protocol(seeds: int, steps: int) -> dict[str, Any]:
+    """How a method is tuned and measured; only those measured alike are compared."""
+    tuning = {"configurations": MOST, "late": LATE, "tuning_seeds": list(TUNING), "measurements": [ROUGH, FINER]}
+    return tuning | {"seeds": seeds, "steps": steps, "walkers": WALKERS, "final_measurements": MEASUREMENTS}
 
 
 def measured(method: str, grid: dict[str, tuple[Any, ...]], seeds: int, steps: int) -> dict[str, Any]:
@@ -138,6 +149,7 @@ def measured(method: str, grid: dict[str, tuple[Any, ...]], seeds: int, steps: i
     tuning = process_time() - before
     runs = [at(options(method, best), seed, stops, MEASUREMENTS) for seed in range(seeds)]
     return {
+        "protocol": protocol(seeds, steps),
         "best": best,
         "tuning_cpu_seconds": round(tuning),
         "tried": min(MOST, prod(len(values) for values in grid.values())),
@@ -151,8 +163,9 @@ def measured(method: str, grid: dict[str, tuple[Any, ...]], seeds: int, steps: i
 
 
 def compare(pair: str, seeds: int, steps: int, known: dict[str, Any], only: str | None) -> dict[str, Any]:
-    """All methods of a pair, or one beside what is known of the others."""
-    found = {method: known[method] for method in PAIRS[pair] if method in known}
+    """All methods of a pair, or one beside what is known of the others, if they were measured alike."""
+    same = [method for method in PAIRS[pair] if known.get(method, {}).get("protocol") == protocol(seeds, steps)]
+    found = {method: known[method] for method in same}
     for method, grid in PAIRS[pair].items():
         if only in (None, method):
             found[method] = measured(method, grid, seeds, steps)
@@ -190,6 +203,11 @@ def signs(seeds: int, steps: int) -> dict[str, Any]:
         found[name] = {"steps": stops, "millihartree": [[r["error"] for r in run] for run in runs]}
         print(name, found[name], flush=True)
     return found
+
+
+def recorded() -> dict[str, Any]:
+    """What the file has."""
+    return json.loads(OUT.read_text(encoding="utf-8"))["values"] if OUT.exists() else {}
 
 
 def main(arguments: list[str]) -> None:

@@ -36,6 +36,7 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
             "millihartree": round(1e3 * median(r["error"] for r in mine), 2),
             "standard_error": round(1e3 * max(r["standard_error"] for r in mine), 2),
             "of_seeds": [round(1e3 * r["error"], 2) for r in mine],
+            "above_hartree_fock": round(median(r["energy"] - r["hartree_fock"] for r in mine), 3),
             "energy": round(median(r["energy"] for r in mine), 5),
             "variance": float(f"{median(r['variance'] for r in mine):.2g}"),
             "seeds": len(mine),

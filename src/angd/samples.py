@@ -11,11 +11,11 @@ from angd.flow.schedules import is_concrete
 
 
 def check_start(problem: Any, params: PyTree, samples: Any) -> None:
-    """Let a problem that can, `check(params, x)`, look at one sample before work begins."""
-    if hasattr(problem, "check") and isinstance(samples, Samples):
+    """Let a problem that can, `check_start(params, x)`, look at one sample before work begins."""
+    if hasattr(problem, "check_start") and isinstance(samples, Samples):
         first = jax.tree.map(lambda leaf: leaf[0], samples.x)
-        if all(is_concrete(leaf) for leaf in jax.tree.leaves((params, first))):
-            problem.check(params, first)
+        if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((params, first))):
+            problem.check_start(params, first)
 
 
 class Samples(eqx.Module):

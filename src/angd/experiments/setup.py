@@ -89,7 +89,7 @@ def _ground_state(config: Config, name: str) -> Setup:
     made = vmc.system(name, config.network)
     problem, exact = made.problem(options), made.molecule.exact
     params, key = made.network.init(jax.random.key(config.seed)), jax.random.key(1000 + config.seed)
-    problem.check(params, made.chain(options).start(key, 1)[0])
+    problem.check_start(params, made.chain(options).start(key, 1)[0])
 
     def look(stand: Stand, loss: float) -> Look:
         """Training energies, for the curve only; the loss of pretraining is none."""

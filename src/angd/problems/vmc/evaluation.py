@@ -8,6 +8,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from angd.samples import check_start
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -35,7 +37,7 @@ def evaluate(problem: Any, params: PyTree, chain: Any, key: Array, measurements:
     place, run = jax.random.split(key)
     draw, move, local = eqx.filter_jit(chain), eqx.filter_jit(chain.move), eqx.filter_jit(problem.local_energies)
     walkers = draw(place, problem, params)
-    problem.check(params, walkers.x[0])
+    check_start(problem, params, walkers)
     rows, rates = [], []
     for k in range(measurements):
         walkers = move(jax.random.fold_in(run, k), problem, params, walkers)

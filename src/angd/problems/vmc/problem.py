@@ -94,7 +94,7 @@ class GroundState(eqx.Module):
         """The energy, from local energies."""
         return samples.mean(energies)
 
-    def check(self, params: PyTree, x: Float[Array, "n d"], spins: tuple[int, int] | None = None) -> None:
+    def check_start(self, params: PyTree, x: Float[Array, "n d"], spins: tuple[int, int] | None = None) -> None:
         """Refuse a ψ that is not finite, or that keeps its sign when two equal spins (n↑ first, by default those of the
         potential, if it has any) change places."""
         spins = getattr(self.potential, "spins", None) if spins is None else spins

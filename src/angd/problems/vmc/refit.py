@@ -14,7 +14,8 @@ class ElectronRefit(AbstractRefit):
 
     The vectors: 1 and x in every direction; unit vectors away from each nucleus, and summed over the electrons of
     either spin, as they are and fading with each of `ranges` (in a₀). Forces of Coulomb systems are of this kind, which
-    an affine field of all coordinates is not. `ridge` is relative to each vector's own mean square.
+    an affine field of all coordinates is not. `ridge` is relative to each vector's own mean square. Nothing that is read
+    exceeds the largest coordinate that was fitted: where few walkers are, a fit may run away.
     """
 
     molecule: Molecule = eqx.field(static=True)
@@ -31,7 +32,8 @@ class ElectronRefit(AbstractRefit):
             self._fitted(vectors[:, spin], velocities[:, spin], weights, there[:, spin])
             for spin in (slice(0, up), slice(up, None))
         ]
-        return jnp.concatenate(fitted, axis=1).reshape(x.shape)
+        most = jnp.max(jnp.abs(V))
+        return jnp.clip(jnp.concatenate(fitted, axis=1).reshape(x.shape), -most, most)
 
     def vectors(self, x: Float[Array, "e 3"]) -> Float[Array, "e K 3"]:
         """What a velocity is made of, at every electron."""
