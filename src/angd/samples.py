@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PyTree
 
 from angd.flow.schedules import is_concrete
@@ -14,7 +15,7 @@ def check_start(problem: Any, params: PyTree, samples: Any) -> None:
     """Let a problem that can, `check_start(params, x)`, look at one sample before work begins."""
     if hasattr(problem, "check_start") and isinstance(samples, Samples):
         first = jax.tree.map(lambda leaf: leaf[0], samples.x)
-        if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((params, first))):
+        if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((params, first))):
             problem.check_start(params, first)
 
 

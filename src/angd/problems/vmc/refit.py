@@ -14,8 +14,8 @@ class ElectronRefit(AbstractRefit):
 
     The vectors: 1 and x in every direction; unit vectors away from each nucleus, and summed over the electrons of
     either spin, as they are and fading with each of `ranges` (in a₀). Forces of Coulomb systems are of this kind, which
-    an affine field of all coordinates is not. `ridge` is relative to each vector's own mean square. Nothing that is read
-    exceeds the largest coordinate that was fitted: where few walkers are, a fit may run away.
+    an affine field of all coordinates is not. `ridge` is relative to each vector's own mean square. No coordinate
+    that is read exceeds the largest that was fitted: where few walkers are, a fit may run away.
     """
 
     molecule: Molecule = eqx.field(static=True)
