@@ -110,7 +110,7 @@ def beryllium() -> int:
     figure = Figure(figsize=(9.6, 3.2 * len(metrics)), layout="constrained")
     for row, (metric, found) in zip(figure.subplots(len(metrics), 2, squeeze=False), metrics.items(), strict=True):
         for axis, against in zip(row, ("steps", "cpu_seconds"), strict=True):
-            for k, method in enumerate(name for name in found if name != "iterations"):
+            for k, method in enumerate(name for name in found if "runs" in found[name]):
                 energies(axis, found[method], against, LIGHT.colours[k + 2], method)
             axis.set(yscale="log", xlabel=against.replace("cpu_seconds", "CPU seconds"))
             bare(axis, LIGHT)

@@ -170,11 +170,31 @@ def compare(pair: str, seeds: int, steps: int, known: dict[str, Any], only: str 
         if only in (None, method):
             found[method] = measured(method, grid, seeds, steps)
             print(method, *(found[method][name] for name in ("best", "millihartree", "standard_error")), flush=True)
-    plain, *fast = PAIRS[pair]
-    if plain not in found:
-        return found
+    return found | judged(pair, found)
+
+
+def judged(pair: str, found: dict[str, Any]) -> dict[str, Any]:
+    """Accelerated methods against the plain one: when they reach its last energy, and how far apart they are, seed by
+    seed from the same start."""
+    plain, *fast = [method for method in PAIRS[pair] if method in found]
+    if plain != next(iter(PAIRS[pair])):
+        return {}
     goal = found[plain]["millihartree"][-1]
-    return found | {"iterations": {method: reached(found[method], goal) for method in fast if method in found}}
+    return {
+        "iterations": {method: reached(found[method], goal) for method in fast},
+        "difference": {method: difference(found[method]["runs"], found[plain]["runs"]) for method in fast},
+    }
+
+
+def difference(fast: list[Any], plain: list[Any]) -> dict[str, list[float]]:
+    """Mean over seeds of how much higher the first is at each look, with the standard error of that mean."""
+    pairs = zip(fast, plain, strict=True)
+    apart = [[a["error"] - b["error"] for a, b in zip(one, other, strict=True)] for one, other in pairs]
+    looks = [list(values) for values in zip(*apart, strict=True)]
+    return {
+        "millihartree": [round(fmean(values), 2) for values in looks],
+        "standard_error": [round(uncertainty(values), 2) for values in looks],
+    }
 
 
 def uncertainty(values: list[float]) -> float:
