@@ -60,7 +60,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             ("Be", "the beryllium atom", 1200.0, {}),
             ("Li2", "the lithium dimer at 5.051 a₀", 3600.0, {}),
             ("H10", "a chain of ten hydrogen atoms, 1.8 a₀ apart", 3600.0, {}),
-            # Its local energies vary most: with the steps that suit the others it rose again from 0.13 to 0.25 Ha.
+            # Its local energies vary most: with the steps that suit the others its energy falls, then rises again.
             ("N2", "the nitrogen molecule at 2.068 a₀", 7200.0, {"norm": 0.01, "decay": 2e-3}),
         )
     },
