@@ -43,10 +43,11 @@ NORMS = (0.01, 0.05, 0.25)
 PLAIN = {"rate": (0.01, 0.02, 0.05, 0.1, 0.2), "norm": NORMS}
 FAST = {"rate": (0.005, 0.01, 0.02), "mu": (0.9, 0.8, 0.5), "norm": NORMS}
 HESSIAN = {"beta": (0.0, 0.05, 0.15)}
+DAMPED = PLAIN | {"damping": (4e-3, 4e-2)}  # as many as accelerated methods have
 PAIRS = {
     "fisher-rao": {"spring": PLAIN | {"eta": (0.95, 0.99)}, "angd-fr": FAST | HESSIAN},
-    "bare": {"minsr": PLAIN, "angd-fr": FAST | HESSIAN | {"eta": (0,)}},
-    "wasserstein": {"ngd-w2": PLAIN, "angd-w2": FAST, "angd-w2p": FAST},
+    "bare": {"minsr": DAMPED, "angd-fr": FAST | HESSIAN | {"eta": (0,)}},
+    "wasserstein": {"ngd-w2": DAMPED, "angd-w2": FAST, "angd-w2p": FAST},
 }
 
 
