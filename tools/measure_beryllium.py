@@ -4,10 +4,11 @@
 
 All methods start from the same pretrained network and the same walkers, with the same clipping, norm constraint among
 what is tuned, and 256 walkers. Sixteen configurations of each method run half of the steps from one start; the best
-four run all steps from two; the best of these runs from every seed, none of which was used for tuning. All are judged by the energy on *fresh* walkers, in thousandths of a Hartree above the reference.
-"iterations" is where the accelerated method's mean over seeds first is, and stays, at or below the plain one's last.
-"fisher-rao" is with projected momentum for both, "bare" without; "signs" compares β = 0.15 with the signs as corrected
-and as printed. `--method` measures one of a pair and keeps the others that the file has.
+four run all steps from two; the best of these runs from every seed, none of which was used for tuning. All are judged
+by the energy on *fresh* walkers, in thousandths of a Hartree above the reference. "iterations" is where the accelerated
+method's mean over seeds first is, and stays, at or below the plain one's last. "fisher-rao" is with projected momentum
+for both, "bare" without; "signs" compares β = 0.15 with the signs as corrected and as printed. `--method` measures one
+of a pair and keeps the others that the file has, if they were measured alike.
 """
 
 import json
