@@ -21,8 +21,9 @@ SUITES: Suites = {
         "be_spring": "vmc-be --optimizer spring --max-cpu-seconds 1200",
         "li2": "vmc-li2 --max-cpu-seconds 1800",
         "h10": "vmc-h10 --max-cpu-seconds 1800",
-        "n2_start": "vmc-n2 --max-steps 400",
-        "n2": "vmc-n2 --max-cpu-seconds 3600",
+        "n2_start_400": "vmc-n2 --set pretrain=400 --max-steps 400",
+        "n2_start": "vmc-n2 --max-steps 2000",
+        "n2": "vmc-n2 --set pretrain=400 --max-cpu-seconds 3600",
     },
 }
 

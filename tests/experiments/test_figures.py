@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from angd.experiments.figures import course, quantities
+from angd.experiments.figures import course, draw, quantities
 from angd.experiments.folder import Row
 from angd.experiments.solution_figure import draw_solution
 from angd.experiments.themes import DARK
@@ -25,6 +25,10 @@ def test_energies_are_means_of_ten_looks_and_pretraining_has_none():
 def test_what_is_drawn_depends_on_the_experiment():
     assert quantities("burgers") == ("error", "loss", "test_loss")
     assert quantities("vmc-be") == ("energy",)
+
+
+def test_a_run_that_ends_while_it_is_pretrained_has_a_figure_without_curves():
+    assert not draw({"angd-fr": [[look(1, None)]]}, ("energy",), ("step",)).axes[0].get_legend()
 
 
 def test_solutions_are_drawn_over_time_and_at_one_time():

@@ -61,7 +61,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             ("Li2", "the lithium dimer at 5.051 a₀", 3600.0, {}),
             ("H10", "a chain of ten hydrogen atoms, 1.8 a₀ apart", 3600.0, {}),
             # Its local energies vary most: with the steps that suit the others its energy falls, then rises again.
-            ("N2", "the nitrogen molecule at 2.068 a₀", 7200.0, {"norm": 0.01, "decay": 2e-3}),
+            ("N2", "the nitrogen molecule at 2.068 a₀", 7200.0, {"norm": 0.01, "decay": 2e-3, "pretrain": 2000}),
         )
     },
 }

@@ -43,7 +43,8 @@ def draw(curves: Curves, quantities: Sequence[str], against: Sequence[str], them
             if i + 1 == len(quantities):
                 panels[i][j].set_xlabel(AXES[axis], color=theme.ink)
         panels[i][0].set_ylabel(TITLES[quantity], color=theme.ink)
-    panels[0][0].legend(frameon=False, fontsize=8, labelcolor=theme.ink)
+    if panels[0][0].get_legend_handles_labels()[0]:
+        panels[0][0].legend(frameon=False, fontsize=8, labelcolor=theme.ink)
     return figure
 
 
