@@ -39,6 +39,7 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
             "of_seeds": [round(1e3 * r["error"], 2) for r in mine],
             "above_hartree_fock": round(median(r["energy"] - r["hartree_fock"] for r in mine), 3),
             "energy": round(median(r["energy"] for r in mine), 5),
+            "rhat": round(max(r["rhat"] for r in mine), 2),
             "variance": float(f"{median(r['variance'] for r in mine):.2g}"),
             "seeds": len(mine),
             "steps": round(median(r["records"][-1][1] for r in mine)),
