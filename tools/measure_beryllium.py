@@ -234,11 +234,9 @@ def main(arguments: list[str]) -> None:
     given = dict(a[2:].split("=", 1) for a in arguments if a.startswith("--"))
     seeds, steps = int(given.get("seeds", 5)), int(given.get("steps", 600))
     for part in [a for a in arguments if not a.startswith("--")] or [*PAIRS, "signs"]:
-        values = json.loads(OUT.read_text(encoding="utf-8"))["values"] if OUT.exists() else {}
-        known = values.get(part, {})
-        found = (
-            signs(min(seeds, 3), steps) if part == "signs" else compare(part, seeds, steps, known, given.get("method"))
-        )
+        known, only = recorded().get(part, {}), given.get("method")
+        found = signs(min(seeds, 3), steps) if part == "signs" else compare(part, seeds, steps, known, only)
+        values = recorded()  # again: hours may have passed
         report = stamp("python tools/measure_beryllium.py", list(range(seeds))) | {"values": values | {part: found}}
         text = json.dumps(report, indent=1)
         write_atomically(OUT, lambda path, text=text: path.write_text(text + "\n", encoding="utf-8"))
