@@ -20,6 +20,7 @@ from angd.problems.vmc import (
     ElectronRefit,
     FermiNet,
     Gaussian,
+    Graded,
     GroundState,
     HartreeFock,
     Langevin,
@@ -297,6 +298,22 @@ def test_one_electron_moves_sample_the_same():
     assert set(np.unique((moved.x != walkers.x).sum(axis=(1, 2)))) <= {0, 1}
 
 
+def test_graded_moves_sample_the_density_near_and_far_from_nuclei():
+    """Two electrons of exp(−Σ ζ r) with ζ = 8 and 1 around one nucleus: E[r] = 3/(2ζ), E[r²] = 3/ζ²."""
+
+    def shells(zeta, x):
+        return jnp.ones(()), -jnp.sum(zeta * jnp.linalg.norm(x, axis=-1))
+
+    made, zeta = Graded(MOLECULES["He"], walkers=2000, burn_in=600, moves=1), jnp.array([8.0, 1.0])
+    problem = GroundState(shells, Coulomb(MOLECULES["He"]))
+    walkers = eqx.filter_jit(made)(jax.random.key(0), problem, zeta)
+    r = np.linalg.norm(walkers.x, axis=-1)
+    assert np.allclose(r.mean(axis=0), 1.5 / zeta, rtol=0.05)
+    assert np.allclose((r**2).mean(axis=0), 3 / zeta**2, rtol=0.1)
+    moved = made.move(jax.random.key(1), problem, zeta, walkers)
+    assert abs(moved.acceptance - made.target) < 0.1
+
+
 def test_bad_walkers_are_respawned_and_counted():
     def wave(params, x):
         return jnp.ones(()), jnp.where(jnp.sum(x) > 100, jnp.nan, -jnp.sum(x**2))
@@ -429,6 +446,7 @@ NITROGEN = [("N", (0.0, 0.0, 0.0))]
         (lambda: Molecule.from_xyz("nonsense"), "An XYZ file has"),
         (lambda: Molecule.from_xyz("3\n\nH 0 0 0\n"), "promises 3 atoms and has 1"),
         (lambda: Metropolis(AroundNuclei(PAIR), walkers=0), "at least one, got 0"),
+        (lambda: Graded(PAIR, moves=0), "moves ≥ 1"),
         (lambda: Langevin(AroundNuclei(PAIR), moves=0), "moves ≥ 1"),
         (lambda: Clipping(-1.0), "width positive"),
         (lambda: FermiNet(PAIR, determinants=0), "must be positive"),

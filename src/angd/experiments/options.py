@@ -191,7 +191,7 @@ class Vmc(Options):
     walkers: int = number(512, 1, 10**7, "walkers")
     moves: int = number(10, 1, 10**6, "moves of the chain between steps")
     burn_in: int = number(200, 0, 10**7, "moves before the first step")
-    chain: str = one_of("metropolis", "one-electron", "langevin", about="which Markov chain")
+    chain: str = one_of("graded", "metropolis", "one-electron", "langevin", about="which Markov chain")
     pretrain: int = number(400, 1, 10**9, "steps of pretraining to Hartree–Fock")
     measurements: int = number(200, 4, 10**7, "measurements of the final evaluation")
 

@@ -3,13 +3,14 @@
 Molecule, MOLECULES          what is solved
 FermiNet, or your own        log_psi(params, x) → (sign, log|ψ|)
 GroundState(log_psi, V)      the problem that metrics understand
-Metropolis, Langevin         walkers
+Graded, Metropolis, Langevin walkers
 ElectronRefit                their velocities, for Wasserstein-2
 evaluate                     what it is worth, on fresh walkers
 """
 
 from angd.problems.vmc.evaluation import Estimate, evaluate
 from angd.problems.vmc.ferminet import FermiNet
+from angd.problems.vmc.graded import Graded
 from angd.problems.vmc.hamiltonian import Coulomb, Trap
 from angd.problems.vmc.hartree_fock import HartreeFock
 from angd.problems.vmc.molecules import MOLECULES, Molecule
@@ -27,6 +28,7 @@ __all__ = [
     "Estimate",
     "FermiNet",
     "Gaussian",
+    "Graded",
     "GroundState",
     "HartreeFock",
     "Langevin",

@@ -93,10 +93,13 @@ class FermiNet(eqx.Module):
 
     def _spin_orbitals(self, params: PyTree, h: Float[Array, "m w"], distance: Float[Array, "m atoms"]) -> Array:
         K, n = self.determinants, self.molecule.electrons
-        linear = _apply(params["linear"], h).reshape(h.shape[0], K, n)
-        far = jnp.exp(-params["decay"][None] * distance[:, None, None, :])
-        envelope = jnp.sum(params["share"][None] * far, axis=-1)
-        return jnp.swapaxes(linear * envelope, 0, 1)
+        decay, share = (params[name].reshape(K * n, -1) for name in ("decay", "share"))
+        # One nucleus after the other, orbitals last: sums over a short last axis are slow.
+        envelope = sum(
+            share[None, :, a] * jnp.exp(-decay[None, :, a] * distance[:, a, None]) for a in range(distance.shape[1])
+        )
+        linear = _apply(params["linear"], h) * envelope
+        return jnp.swapaxes(linear.reshape(h.shape[0], K, n), 0, 1)
 
     def _stream(self, layers: Sequence[Any], x: Float[Array, "n 3"]) -> Float[Array, "n w"]:
         """The one-electron stream after all layers."""

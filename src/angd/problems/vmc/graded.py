@@ -1,0 +1,56 @@
+"""A Markov chain for electrons whose steps are as short as the electron is near to a nucleus.
+
+Near a nucleus of charge Z a density changes over 1/Z, in the outer shells over an a₀ or more. One width for all is that
+of the cores, and outer electrons then take thousands of moves to cross a molecule.
+"""
+
+from typing import Any
+
+import blackjax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from angd.problems.vmc.molecules import Molecule
+from angd.problems.vmc.sampling import AbstractChain, AroundNuclei, check_chain
+
+
+class Graded(AbstractChain):
+    """Metropolis–Hastings with Gaussian proposals for all electrons of a `molecule` at once.
+
+    An electron at a distance r from a nucleus of charge Z has the width σ = `width` √(r² + 1/Z²), the least over all
+    nuclei; since it differs on the way back, the acceptance weighs both ways.
+    """
+
+    molecule: Molecule = eqx.field(static=True)
+    walkers: int = eqx.field(static=True, default=512)
+    moves: int = eqx.field(static=True, default=10)
+    burn_in: int = eqx.field(static=True, default=200)
+    width: float = 0.2
+    target: float = 0.35
+
+    def __check_init__(self):
+        check_chain(self)
+
+    @property
+    def start(self) -> AroundNuclei:
+        return AroundNuclei(self.molecule)
+
+    def transition(self, log_density: Any, width: Array) -> tuple[Any, Any]:
+        def propose(key: Array, x: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+            return x + self.sigma(x, width)[:, None] * jax.random.normal(key, x.shape, x.dtype)
+
+        def log_proposal(here: Any, there: Any) -> Array:
+            """Of going from here to there, up to a constant."""
+            sigma, square = self.sigma(here.position, width), jnp.sum((there.position - here.position) ** 2, axis=-1)
+            return -jnp.sum(3 * jnp.log(sigma) + square / (2 * sigma**2))
+
+        algorithm = blackjax.rmh(log_density, propose, log_proposal)
+        return algorithm.init, algorithm.step
+
+    def sigma(self, x: Float[Array, "n 3"], width: Array) -> Float[Array, " n"]:
+        """Widths of the proposals at the electrons' places."""
+        nuclei, charges = (jnp.asarray(values, x.dtype) for values in (self.molecule.places, self.molecule.charges))
+        square = jnp.sum((x[:, None] - nuclei[None]) ** 2, axis=-1) + 1 / charges[None] ** 2
+        return width.astype(x.dtype) * jnp.sqrt(jnp.min(square, axis=1))
