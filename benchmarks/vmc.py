@@ -1,4 +1,4 @@
-"""Ground states, part by part: forward Laplacian against a loop, one step split, kernels, and two devices.
+"""Ground states, part by part: forward Laplacian against a loop, one step split, kernels, two devices, and chains.
 
     python benchmarks/vmc.py [--quick | --record]
 
@@ -7,6 +7,8 @@
 - The parts of a Fisher–Rao step: moves of the chain, local energies, rows ∂_θ log ρ, the n × n kernel from them (dense,
   or from the layers' factors), the solution in double precision.
 - Two devices are simulated on the cores of this machine, walkers split between them.
+- Chains are compared by moves, not by time (one wave function each, with its gradient for Langevin): autocorrelation
+  times, in moves, of the electrons' dipole and of the potential energy, on the Hartree–Fock density.
 
 Times of one system come from one run, interleaved; read the ratios.
 """
@@ -29,7 +31,19 @@ from angd import split
 from angd.experiments.runner import cast
 from angd.jacobian import Dense, Factored, jacobian
 from angd.parallel import mesh, replicate
-from angd.problems.vmc import MOLECULES, AroundNuclei, Coulomb, FermiNet, GroundState, Metropolis, Walkers
+from angd.problems.vmc import (
+    MOLECULES,
+    AroundNuclei,
+    Coulomb,
+    FermiNet,
+    Graded,
+    GroundState,
+    HartreeFock,
+    Langevin,
+    Metropolis,
+    Walkers,
+)
+from angd.problems.vmc.evaluation import autocorrelation_time
 from angd.problems.vmc.problem import kinetic_energy_by_loop
 from angd.solvers.positive import positive
 from timing import best_times, milliseconds, record
@@ -125,6 +139,38 @@ def report(name: str, walkers: int, repeats: int) -> None:
         record("vmc", name, milliseconds(found) | ratios(found))
 
 
+def chains(name: str, quick: bool) -> None:
+    """How many moves walkers need to forget where they were."""
+    molecule = MOLECULES[name]
+    problem, start, moves = GroundState(HartreeFock.of(molecule), Coulomb(molecule)), AroundNuclei(molecule), 15
+    counts, measurements = (8, moves, 10) if quick else (128, moves, 2000), 8 if quick else 600
+    kinds = {
+        "metropolis": Metropolis(start, *counts),
+        "one_electron": Metropolis(start, *counts, one=True),
+        "langevin": Langevin(start, *counts),
+        "graded": Graded(start, *counts),
+    }
+    print(f"\n{name}: autocorrelation times in moves", flush=True)
+    found: dict[str, float] = {}
+    for kind, chain in kinds.items():
+        dipole, potential = forgetting(problem, chain, moves, measurements)
+        found |= {f"{kind}_dipole": round(dipole), f"{kind}_potential": round(potential)}
+        print(f"  {kind:<16}dipole {dipole:6.0f}    potential energy {potential:6.0f}", flush=True)
+    if "--record" in sys.argv:
+        record("vmc", f"{name}_chains", found)
+
+
+def forgetting(problem: GroundState, chain: Any, moves: int, measurements: int) -> tuple[float, float]:
+    """Autocorrelation times, in moves, of Σ z and of V."""
+    move, potential = eqx.filter_jit(chain.move), jax.jit(jax.vmap(problem.potential))
+    walkers, rows = eqx.filter_jit(chain)(jax.random.key(0), problem, None), []
+    for k in range(measurements):
+        walkers = move(jax.random.fold_in(jax.random.key(1), k), problem, None, walkers)
+        rows.append((np.sum(walkers.x[..., 2], axis=1), np.asarray(potential(walkers.x))))
+    z, V = (np.stack(series) for series in zip(*rows, strict=True))
+    return moves * autocorrelation_time(z), moves * autocorrelation_time(V)
+
+
 def ratios(times: dict[str, float]) -> dict[str, float]:
     """What is claimed: how many times faster."""
     pairs = {
@@ -140,6 +186,7 @@ def main() -> None:
     quick = "--quick" in sys.argv
     for name, walkers in (("Be", 64 if quick else 1000), ("N2", 16 if quick else 512)):
         report(name, walkers, 1 if quick else 3)
+        chains(name, quick)
 
 
 if __name__ == "__main__":

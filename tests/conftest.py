@@ -38,11 +38,11 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Two of three cases of a matrix are slow."""
+    """Three of four cases of a matrix are slow."""
     seen = Counter()
     for item in items:
         if item.get_closest_marker("matrix"):
-            if seen[item.function] % 3:
+            if seen[item.function] % 4:
                 item.add_marker(pytest.mark.slow)
             seen[item.function] += 1
 

@@ -1,10 +1,13 @@
-"""Many `angd run`s, each in a process of its own on one core, into one result file that grows as they end."""
+"""Many `angd run`s, each in a process of its own on one core, into one result file that grows as they end.
+
+Their folders are kept below runs/measured: what was interrupted goes on, and so does what is given more time.
+"""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,11 +15,14 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
+from angd.cli import parse
+from angd.experiments.config import BUDGETS
 from angd.experiments.environment import stamp
 from angd.experiments.files import write_atomically
 from angd.experiments.folder import RunFolder
 
 LOOKS = 60
+MEASURED = Path("runs") / "measured"
 Suites = dict[str, dict[str, str]]  # suite: row: arguments of `angd run`
 
 
@@ -31,12 +37,11 @@ def find(suites: Suites, row: str) -> str:
 def run(arguments: str, row: str, seed: int, core: int) -> dict[str, Any]:
     """One run: its looks, thinned, and how it ended."""
     environment = os.environ | {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
-    with tempfile.TemporaryDirectory() as place:
-        folder = RunFolder(Path(place) / "run")
-        angd = [sys.executable, "-m", "angd.cli", "run", *arguments.split(), "--seed", str(seed)]
-        command = ["taskset", "-c", str(core), *angd, "--out", str(folder.path), "--checkpoint-seconds", "300"]
-        subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=True)
-        rows, summary = folder.rows(), folder.read("summary.json")
+    folder = RunFolder(MEASURED / f"{row}-{seed}")
+    angd = [sys.executable, "-m", "angd.cli", "run", *begun_or_resumed(arguments, seed, folder)]
+    command = ["taskset", "-c", str(core), *angd, "--checkpoint-seconds", "300"]
+    subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=True)
+    rows, summary = folder.rows(), folder.read("summary.json")
     names = list(rows[-1].errors)
     kept = rows[:: max(1, len(rows) // LOOKS)]
     kept = kept if kept[-1] is rows[-1] else [*kept, rows[-1]]
@@ -53,6 +58,18 @@ def run(arguments: str, row: str, seed: int, core: int) -> dict[str, Any]:
     return found
 
 
+def begun_or_resumed(arguments: str, seed: int, folder: RunFolder) -> list[str]:
+    """Arguments that go on with the run in a folder, if it is the same but for its limits, or begin it anew."""
+    given = [*arguments.split(), "--seed", str(seed)]
+    wanted = parse(["run", *given]).plan()[1]
+    if folder.exists and not folder.config().differences(wanted):
+        limits = {name: value for name in BUDGETS if (value := getattr(wanted, name)) is not None}
+        flags = [text for name, value in limits.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+        return ["--resume", str(folder.path), *flags]
+    shutil.rmtree(folder.path, ignore_errors=True)
+    return [*given, "--out", str(folder.path)]
+
+
 def measure(
     out: Path,
     suites: Suites,
@@ -66,8 +83,11 @@ def measure(
     rows = {row: find(suites, row) for name in names for row in suites.get(name, {name: ""})}
     runs = json.loads(out.read_text(encoding="utf-8"))["runs"] if out.exists() else []
     same = [r for r in runs if r.get("arguments", rows.get(r["row"])) == rows.get(r["row"])]
-    done = set() if "--again" in arguments else {(r["row"], r["seed"]) for r in same}
+    again = "--again" in arguments
+    done = set() if again else {(r["row"], r["seed"]) for r in same}
     todo = [(row, seed) for seed in seeds for row in rows if (row, seed) not in done]
+    for row, seed in todo if again else []:
+        shutil.rmtree(MEASURED / f"{row}-{seed}", ignore_errors=True)
     free, lock = SimpleQueue(), Lock()
     for core in sorted(os.sched_getaffinity(0)):
         free.put(core)

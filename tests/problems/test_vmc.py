@@ -121,9 +121,10 @@ def test_the_sampled_gradient_is_that_of_the_quadrature_energy():
 
 def test_fisher_rao_without_momentum_is_minsr_and_with_projection_spring():
     """θ ← θ − η X (XᵀX + λ)⁻¹ ε, X the centred scores of log|ψ|/√n: written out in numpy."""
-    problem = GroundState(FermiNet(PAIR, **TINY), Coulomb(PAIR), Clipping(None))
-    params = FermiNet(PAIR, **TINY).init(jax.random.key(0))
-    samples = angd.Samples(AroundNuclei(PAIR)(jax.random.key(1), 20))
+    helium = MOLECULES["He"]
+    network = FermiNet(helium, **TINY)
+    problem, params = GroundState(network, Coulomb(helium), Clipping(None)), network.init(jax.random.key(0))
+    samples = angd.Samples(AroundNuclei(helium)(jax.random.key(1), 20))
     rate, damping, mu = 0.02, 1e-3, 0.9
     flat, unravel = ravel_pytree(params)
     mine = {"minsr": angd.presets.minsr(rate, damping), "spring": angd.presets.spring(rate, damping, mu, C=None)}
@@ -159,8 +160,8 @@ def test_the_forward_laplacian_is_the_loop_s(name, sparsity):
 def test_forces_are_finite_differences_of_independent_energies():
     """∇E_L, on which Wasserstein-2 rests, against differences of energies from a loop over coordinates."""
     network, potential = FermiNet(PAIR, ((4, 2),), determinants=1), Coulomb(PAIR)
-    params, x = network.init(jax.random.key(0)), jax.random.normal(jax.random.key(1), (3, 4, 3))
-    found = eqx.filter_jit(GroundState(network, potential, chunk=2).variation_gradients)(params, x)
+    params, x = network.init(jax.random.key(0)), jax.random.normal(jax.random.key(1), (2, 4, 3))
+    found = eqx.filter_jit(GroundState(network, potential, chunk=1).variation_gradients)(params, x)
 
     @jax.jit
     def energy(flat):
@@ -304,7 +305,7 @@ def test_graded_moves_sample_the_density_near_and_far_from_nuclei():
     def shells(zeta, x):
         return jnp.ones(()), -jnp.sum(zeta * jnp.linalg.norm(x, axis=-1))
 
-    made, zeta = Graded(MOLECULES["He"], walkers=2000, burn_in=600, moves=1), jnp.array([8.0, 1.0])
+    made, zeta = Graded(AroundNuclei(MOLECULES["He"]), walkers=2000, burn_in=600, moves=1), jnp.array([8.0, 1.0])
     problem = GroundState(shells, Coulomb(MOLECULES["He"]))
     walkers = eqx.filter_jit(made)(jax.random.key(0), problem, zeta)
     r = np.linalg.norm(walkers.x, axis=-1)
@@ -446,7 +447,7 @@ NITROGEN = [("N", (0.0, 0.0, 0.0))]
         (lambda: Molecule.from_xyz("nonsense"), "An XYZ file has"),
         (lambda: Molecule.from_xyz("3\n\nH 0 0 0\n"), "promises 3 atoms and has 1"),
         (lambda: Metropolis(AroundNuclei(PAIR), walkers=0), "at least one, got 0"),
-        (lambda: Graded(PAIR, moves=0), "moves ≥ 1"),
+        (lambda: Graded(AroundNuclei(PAIR), moves=0), "moves ≥ 1"),
         (lambda: Langevin(AroundNuclei(PAIR), moves=0), "moves ≥ 1"),
         (lambda: Clipping(-1.0), "width positive"),
         (lambda: FermiNet(PAIR, determinants=0), "must be positive"),

@@ -30,7 +30,7 @@ class System:
     def chain(self, options: Vmc) -> Any:
         start, counts = vmc.AroundNuclei(self.molecule), (options.walkers, options.moves, options.burn_in)
         if options.chain == "graded":
-            return vmc.Graded(self.molecule, *counts)
+            return vmc.Graded(start, *counts)
         if options.chain == "langevin":
             return vmc.Langevin(start, *counts)
         return vmc.Metropolis(start, *counts, one=options.chain == "one-electron")

@@ -12,18 +12,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from angd.problems.vmc.molecules import Molecule
 from angd.problems.vmc.sampling import AbstractChain, AroundNuclei, check_chain
 
 
 class Graded(AbstractChain):
-    """Metropolis–Hastings with Gaussian proposals for all electrons of a `molecule` at once.
+    """Metropolis–Hastings with Gaussian proposals for all electrons of `start.molecule` at once.
 
     An electron at a distance r from a nucleus of charge Z has the width σ = `width` √(r² + 1/Z²), the least over all
     nuclei; since it differs on the way back, the acceptance weighs both ways.
     """
 
-    molecule: Molecule = eqx.field(static=True)
+    start: AroundNuclei
     walkers: int = eqx.field(static=True, default=512)
     moves: int = eqx.field(static=True, default=10)
     burn_in: int = eqx.field(static=True, default=200)
@@ -32,10 +31,6 @@ class Graded(AbstractChain):
 
     def __check_init__(self):
         check_chain(self)
-
-    @property
-    def start(self) -> AroundNuclei:
-        return AroundNuclei(self.molecule)
 
     def transition(self, log_density: Any, width: Array) -> tuple[Any, Any]:
         def propose(key: Array, x: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
@@ -51,6 +46,7 @@ class Graded(AbstractChain):
 
     def sigma(self, x: Float[Array, "n 3"], width: Array) -> Float[Array, " n"]:
         """Widths of the proposals at the electrons' places."""
-        nuclei, charges = (jnp.asarray(values, x.dtype) for values in (self.molecule.places, self.molecule.charges))
+        molecule = self.start.molecule
+        nuclei, charges = (jnp.asarray(values, x.dtype) for values in (molecule.places, molecule.charges))
         square = jnp.sum((x[:, None] - nuclei[None]) ** 2, axis=-1) + 1 / charges[None] ** 2
         return width.astype(x.dtype) * jnp.sqrt(jnp.min(square, axis=1))
