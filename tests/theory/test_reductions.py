@@ -184,6 +184,35 @@ def test_nesterov_flow_in_l2_is_nesterovs_method_preconditioned():
     assert np.abs(np.array(found) - np.array(expected)).max() < 1e-10
 
 
+class NoisyModel(eqx.Module):
+    """A residual that is linear in θ and cannot vanish, so that every set of points pulls elsewhere."""
+
+    def residual(self, params, x):
+        return params @ x - jnp.sin(3 * x[0]) - x[1] ** 2
+
+
+def test_storm_flow_is_storm_with_gauss_newton_directions():
+    """m = n + μ (m − n′), θ ← θ − rate/(1 − μ) m: n and n′ from the new and the old θ on the new points."""
+    batches = [Samples(jnp.asarray(RNG.normal(size=(9, 3)))) for _ in range(STEPS)]
+    mu, rate, problem = 0.8, 0.1, NoisyModel()
+    theta, expected, old, m = np.array([1.0, -0.5, 0.3]), [], None, np.zeros(3)
+    for batch in batches:
+        x = np.asarray(batch.x)
+        directions = [
+            np.linalg.lstsq(x, x @ t - np.sin(3 * x[:, 0]) - x[:, 1] ** 2)[0] for t in (theta, old) if t is not None
+        ]
+        m = (1 - mu) * directions[0] if old is None else directions[0] + mu * (m - directions[1])
+        old, theta = theta, theta - rate / (1 - mu) * m
+        expected.append(theta)
+    opt = angd.ANGD(angd.ARGFlow.storm(mu, rate), angd.Energy(), Normal(0.0))
+    params, found = jnp.array([1.0, -0.5, 0.3]), []
+    state, step = opt.init(problem, params, batches[0]), eqx.filter_jit(opt.step)
+    for batch in batches:
+        params, _, state, _ = step(problem, params, batch, state)
+        found.append(np.asarray(params))
+    assert np.abs(np.array(found) - np.array(expected)).max() < 1e-10
+
+
 @pytest.mark.filterwarnings("ignore:the parameter")  # sinh of a parameter has no layer factors, and taps say so
 def test_natural_gradient_direction_in_function_space_does_not_depend_on_the_parameters():
     """Undamped, under θ = φ(η) with φ smooth: O d is the same."""

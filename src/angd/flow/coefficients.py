@@ -147,6 +147,19 @@ class ARGFlow(eqx.Module):
         return cls(alpha=OverTime(alpha), beta=LookAhead(h, alpha), h=h, t0=alpha * h)
 
     @classmethod
+    def storm(cls, mu: float, rate: float) -> "ARGFlow":
+        """Momentum that is up to date: β = μh/(1 − μ), for forces from few samples.
+
+        With π = −h/(1 − μ) m the recursion of the momentum becomes m = f + μ (T m − T f), where T f is the force of the
+        old parameters at the new points: STORM (Cutkosky and Orabona 2019). The mean over steps removes noise, as in
+        any momentum, and what has changed since with the parameters is made good. The old force is evaluated again.
+        """
+        if not 0 <= mu < 1:
+            raise ValueError(f"storm: mu must lie in [0, 1), got {mu}.")
+        check_at_start(Constant(rate), "rate", 1.0, positive=True)
+        return cls.momentum(mu, rate, beta=mu * rate**0.5 / (1 - mu))
+
+    @classmethod
     def hessian_damped(cls, alpha: float = 3.0, beta: float = 1.0, h: Any = None, t0: float = 1.0) -> "ARGFlow":
         """α/t, constant β and γ = 1 + β/t: then w = 1, and the theorem asks for α ≥ 3 and 4t ≥ (α − 1)κβ."""
         return cls(alpha=OverTime(alpha), beta=beta, gamma=OnePlusOverTime(beta), h=h, t0=t0)
