@@ -1,6 +1,6 @@
 """Ground states, part by part: forward Laplacian against a loop, one step split, kernels, two devices, and chains.
 
-    python benchmarks/vmc.py [--quick | --record]
+    python benchmarks/vmc.py [--quick | --record] [--chains]
 
 - "loop" is the Laplacian one second derivative at a time (`kinetic_energy_by_loop`); "folx, all at once" is the forward
   Laplacian of all walkers together, "folx, chunks" what `GroundState` does.
@@ -8,7 +8,7 @@
   or from the layers' factors), the solution in double precision.
 - Two devices are simulated on the cores of this machine, walkers split between them.
 - Chains are compared by moves, not by time (one wave function each, with its gradient for Langevin): autocorrelation
-  times, in moves, of the electrons' dipole and of the potential energy, on the Hartree–Fock density.
+  times, in moves, of the electrons' dipole and of the potential energy, on the Hartree–Fock density. `--chains`: only that.
 
 Times of one system come from one run, interleaved; read the ratios.
 """
@@ -143,7 +143,7 @@ def chains(name: str, quick: bool) -> None:
     """How many moves walkers need to forget where they were."""
     molecule = MOLECULES[name]
     problem, start, moves = GroundState(HartreeFock.of(molecule), Coulomb(molecule)), AroundNuclei(molecule), 15
-    counts, measurements = (8, moves, 10) if quick else (128, moves, 2000), 8 if quick else 600
+    counts, measurements = (8, moves, 10) if quick else (64, moves, 1500), 8 if quick else 500
     kinds = {
         "metropolis": Metropolis(start, *counts),
         "one_electron": Metropolis(start, *counts, one=True),
@@ -185,7 +185,8 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     quick = "--quick" in sys.argv
     for name, walkers in (("Be", 64 if quick else 1000), ("N2", 16 if quick else 512)):
-        report(name, walkers, 1 if quick else 3)
+        if "--chains" not in sys.argv:
+            report(name, walkers, 1 if quick else 3)
         chains(name, quick)
 
 

@@ -1,5 +1,6 @@
 """What options of ground states mean."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -47,6 +48,16 @@ def test_adam_s_rate_falls_as_it_is_told():
 def test_the_parametric_form_carries_its_momentum_by_the_present_jacobian():
     assert isinstance(vmc.optimiser(options("angd-w2p"), BE).transport, angd.CurrentJVP)
     assert isinstance(vmc.optimiser(options("angd-w2"), BE).transport, angd.JVP)
+
+
+@pytest.mark.parametrize("method", ["angd-fr", "spring", "angd-w2p"])
+def test_a_sweep_compiles_once(method):
+    """What it varies are arrays; everything else of two configurations is the same."""
+    numbers = {"rate": (0.01, 0.05), "norm": (0.01, 0.05), "damping": (1e-3, 4e-3), "decay": (0.0, 1e-3)}
+    numbers |= {"eta": (0.9, 0.99)} | ({"mu": (0.8, 0.9)} if "angd" in method else {})
+    made = [vmc.optimiser(options(method, **{k: v[i] for k, v in numbers.items()}), BE) for i in (0, 1)]
+    one, other = (eqx.partition(optimiser, eqx.is_array)[1] for optimiser in made)
+    assert eqx.tree_equal(one, other)
 
 
 def test_velocities_are_refitted_as_told():

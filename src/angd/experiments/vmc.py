@@ -95,7 +95,7 @@ def solver(options: Vmc) -> Any:
         inner: Any = angd.KFAC(damping)
     else:
         inner = angd.Kernel(damping) if options.metric == "fisher-rao" else angd.Normal(damping)
-    return angd.ProjectedMomentum(options.eta, inner) if options.eta > 0 else inner
+    return angd.ProjectedMomentum(jnp.asarray(options.eta), inner) if options.eta > 0 else inner
 
 
 def controller(options: Vmc) -> Any:

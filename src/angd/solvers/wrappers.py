@@ -14,6 +14,7 @@ import jax
 from jax import lax
 from jaxtyping import PyTree
 
+from angd.flow.schedules import is_concrete
 from angd.jacobian import AbstractJacobian
 from angd.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver, Solution
 from angd.system import AbstractSystem
@@ -23,11 +24,11 @@ from angd.tree import scale
 class ProjectedMomentum(AbstractSolver):
     """Wraps any solver and *replaces* its centre by η d_prev. With μ = 0 on Fisher–Rao this is SPRING."""
 
-    eta: float
+    eta: Any
     inner: AbstractSolver
 
-    def __init__(self, eta: float, inner: AbstractSolver):
-        if not 0 <= eta < 1:
+    def __init__(self, eta: Any, inner: AbstractSolver):
+        if is_concrete(eta) and not 0 <= eta < 1:
             raise ValueError(f"ProjectedMomentum: eta must lie in [0, 1), got {eta}.")
         self.eta, self.inner = eta, inner
 
