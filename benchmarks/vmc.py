@@ -8,7 +8,7 @@
   or from the layers' factors), the solution in double precision.
 - Two devices are simulated on the cores of this machine, walkers split between them.
 - Chains are compared by moves, not by time (one wave function each, with its gradient for Langevin): autocorrelation
-  times, in moves, of the electrons' dipole and of the potential energy, on the Hartree–Fock density. `--chains`: only that.
+  times, in moves, of the electrons' dipole and of the potential energy, on the Hartree–Fock density (`--chains` alone).
 
 Times of one system come from one run, interleaved; read the ratios.
 """

@@ -14,16 +14,17 @@ from typing import Any
 from runs import Suites, measure
 
 OUT = Path(__file__).parent.parent / "results" / "vmc.json"
+METROPOLIS = "--set chain=metropolis"  # measured before there was a better chain
 SUITES: Suites = {
     "table": {
         "he": "vmc-he --max-cpu-seconds 300",
-        "be": "vmc-be --max-cpu-seconds 1200",
+        "be": f"vmc-be {METROPOLIS} --max-cpu-seconds 1200",
         "be_spring": "vmc-be --optimizer spring --max-cpu-seconds 1200",
-        "li2": "vmc-li2 --max-cpu-seconds 1800",
-        "h10": "vmc-h10 --max-cpu-seconds 1800",
-        "n2_start_400": "vmc-n2 --set pretrain=400 --max-steps 400",
-        "n2_start": "vmc-n2 --max-steps 2000",
-        "n2": "vmc-n2 --set pretrain=400 --max-cpu-seconds 3600",
+        "li2": f"vmc-li2 {METROPOLIS} --max-cpu-seconds 1800",
+        "h10": f"vmc-h10 {METROPOLIS} --max-cpu-seconds 1800",
+        "n2_start_400": f"vmc-n2 {METROPOLIS} pretrain=400 --max-steps 400",
+        "n2_start": f"vmc-n2 {METROPOLIS} --max-steps 2000",
+        "n2": "vmc-n2 --max-cpu-seconds 3000",
     },
 }
 

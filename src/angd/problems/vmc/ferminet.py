@@ -93,13 +93,11 @@ class FermiNet(eqx.Module):
 
     def _spin_orbitals(self, params: PyTree, h: Float[Array, "m w"], distance: Float[Array, "m atoms"]) -> Array:
         K, n = self.determinants, self.molecule.electrons
-        decay, share = (params[name].reshape(K * n, -1) for name in ("decay", "share"))
-        # One nucleus after the other, orbitals last: sums over a short last axis are slow.
-        envelope = sum(
-            share[None, :, a] * jnp.exp(-decay[None, :, a] * distance[:, a, None]) for a in range(distance.shape[1])
-        )
-        linear = _apply(params["linear"], h) * envelope
-        return jnp.swapaxes(linear.reshape(h.shape[0], K, n), 0, 1)
+        # Nuclei first and orbitals last: sums over a short last axis are slow.
+        decay, share = (jnp.moveaxis(params[name], -1, 0).reshape(-1, 1, K * n) for name in ("decay", "share"))
+        envelope = jnp.sum(share * jnp.exp(-decay * distance.T[:, :, None]), axis=0)
+        orbitals = _apply(params["linear"], h) * envelope
+        return jnp.swapaxes(orbitals.reshape(h.shape[0], K, n), 0, 1)
 
     def _stream(self, layers: Sequence[Any], x: Float[Array, "n 3"]) -> Float[Array, "n w"]:
         """The one-electron stream after all layers."""
