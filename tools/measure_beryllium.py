@@ -51,7 +51,7 @@ DAMPING = {"damping": (1e-3, 4e-3, 1.6e-2, 6.4e-2)}
 PAIRS = {
     "fisher-rao": {
         "spring": PLAIN | {"eta": (0.8, 0.9, 0.95, 0.99)},
-        "angd-fr": FAST | HESSIAN | {"eta": (0.9, 0.95)},
+        "angd-fr": FAST | HESSIAN | {"eta": (0.8, 0.9)},
     },
     "bare": {"minsr": PLAIN | DAMPING, "angd-fr": FAST | HESSIAN | {"eta": (0,), "damping": (4e-3, 1.6e-2)}},
     "wasserstein": {"ngd-w2": PLAIN | DAMPING, "angd-w2": FAST | DAMPING, "angd-w2p": FAST | DAMPING},

@@ -24,7 +24,7 @@ SUITES: Suites = {
         "h10": f"vmc-h10 {METROPOLIS} --max-cpu-seconds 1800",
         "n2_start_400": f"vmc-n2 {METROPOLIS} pretrain=400 --max-steps 400",
         "n2_start": f"vmc-n2 {METROPOLIS} --max-steps 2000",
-        "n2": "vmc-n2 --max-cpu-seconds 3000",
+        "n2": "vmc-n2 --max-cpu-seconds 2500",
     },
 }
 
