@@ -9,7 +9,7 @@ by the energy on *fresh* walkers, in thousandths of a Hartree above the referenc
 method's mean over seeds first is, and stays, at or below the plain one's last. "fisher-rao" is with projected momentum
 for both, "bare" without; "signs" compares β = 0.15 with the signs as corrected and as printed. `--method` measures one
 of a pair and keeps the others that the file has, if they were measured alike. Runs that have ended are kept in
-runs/beryllium.jsonl, so that a study which was interrupted goes on.
+results/beryllium.jsonl, so that a study which was interrupted goes on.
 """
 
 import json
@@ -37,7 +37,7 @@ from angd.problems import vmc
 from settled import settled
 
 OUT = Path(__file__).parent.parent / "results" / "beryllium.json"
-KEPT = Path("runs") / "beryllium.jsonl"
+KEPT = OUT.with_suffix(".jsonl")
 WALKERS, MEASUREMENTS = 256, 150
 EARLY, LATE, TUNING = 3, 3, (100, 101)  # part of the steps, configurations that go on, and the seeds of tuning
 LOOKS = (0.15, 0.25, 0.35, 0.5, 0.75, 1.0)  # shares of the steps
@@ -118,7 +118,6 @@ def at(chosen: Vmc, seed: int, stops: list[int], measurements: int, metric: Any 
     if kept is not None:
         return kept
     found = looked(chosen, seed, stops, measurements, metric)
-    KEPT.parent.mkdir(exist_ok=True)
     with KEPT.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"name": name, "found": found}) + "\n")
     return found
