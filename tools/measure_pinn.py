@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from runs import Suites, measure
+from suites import Suites, measure
 
 OUT = Path(__file__).parent.parent / "results" / "pinn.json"
 RIVALS = OUT.parent / "rivals.json"

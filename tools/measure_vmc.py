@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from runs import Suites, measure
+from suites import Suites, measure
 
 OUT = Path(__file__).parent.parent / "results" / "vmc.json"
 METROPOLIS = "--set chain=metropolis"  # measured before there was a better chain

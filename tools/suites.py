@@ -19,7 +19,7 @@ from angd.cli import parse
 from angd.experiments.config import BUDGETS
 from angd.experiments.environment import stamp
 from angd.experiments.files import write_atomically
-from angd.experiments.folder import RunFolder
+from angd.experiments.folder import Row, RunFolder
 
 LOOKS = 60
 MEASURED = Path("runs") / "measured"
@@ -59,15 +59,26 @@ def run(arguments: str, row: str, seed: int, core: int) -> dict[str, Any]:
 
 
 def begun_or_resumed(arguments: str, seed: int, folder: RunFolder) -> list[str]:
-    """Arguments that go on with the run in a folder, if it is the same but for its limits, or begin it anew."""
+    """Arguments that go on with the run in a folder, if it is the same but for shorter limits, or begin it anew."""
     given = [*arguments.split(), "--seed", str(seed)]
     wanted = parse(["run", *given]).plan()[1]
-    if folder.exists and not folder.config().differences(wanted):
-        limits = {name: value for name in BUDGETS if (value := getattr(wanted, name)) is not None}
+    limits = {name: value for name in BUDGETS if (value := getattr(wanted, name)) is not None}
+    if folder.exists and not folder.config().differences(wanted) and not beyond(folder, limits):
         flags = [text for name, value in limits.items() for text in (f"--{name.replace('_', '-')}", str(value))]
         return ["--resume", str(folder.path), *flags]
     shutil.rmtree(folder.path, ignore_errors=True)
     return [*given, "--out", str(folder.path)]
+
+
+def spent(row: Row) -> dict[str, float]:
+    """What a run had used at a look, by the names of the limits."""
+    return {"max_steps": row.step, "max_seconds": row.seconds, "max_cpu_seconds": row.cpu_seconds}
+
+
+def beyond(folder: RunFolder, limits: dict[str, float]) -> bool:
+    """Whether a run has gone further than a limit, by more than its last step."""
+    last = folder.rows()[-1:]
+    return any(spent(row)[name] > 1.01 * limits[name] for row in last for name in limits)
 
 
 def measure(
