@@ -41,15 +41,16 @@ SMALL = {"walkers": 16, "burn_in": 5, "moves": 2, "pretrain": 2, "measurements":
 
 
 @pytest.mark.parametrize(
-    "optimiser", [pytest.param(o, marks=[] if o == "angd-fr" else pytest.mark.slow) for o in DENSITIES]
+    ("name", "optimiser"), [("H", "angd-fr"), *(pytest.param("He", o, marks=pytest.mark.slow) for o in DENSITIES)]
 )
-def test_every_optimiser_of_densities_runs_on_helium(optimiser):
-    setup, seen = course(Config.of("vmc-he", optimiser, SMALL), 4)
+def test_every_optimiser_of_densities_runs_on_atoms(name, optimiser):
+    setup, seen = course(Config.of(f"vmc-{name.lower()}", optimiser, SMALL), 4)
+    exact = MOLECULES[name].exact or 0
     assert [stand.phase for stand, _ in seen] == [0, 0, 1, 1]
     assert all(np.isfinite(report.loss) for _, report in seen)
-    assert abs(seen[-1][1].loss + 2.9) < 3
+    assert abs(seen[-1][1].loss - exact) < 3
     looks = [setup.look(stand, report.loss) for stand, report in seen[1:3]]
-    assert [look.errors for look in looks] == [{}, {"energy": seen[2][1].loss - (MOLECULES["He"].exact or 0)}]
+    assert [look.errors for look in looks] == [{}, {"energy": seen[2][1].loss - exact}]
     assert [set(look.chain) for look in looks] == [{"acceptance", "respawned"}, {"acceptance", "respawned", "masked"}]
     if optimiser == "spring":
         assert setup.finish is not None
