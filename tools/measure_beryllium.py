@@ -114,9 +114,9 @@ def at(chosen: Vmc, seed: int, stops: list[int], measurements: int, metric: Any 
     """Energies at some steps; from the runs that are kept, if it is there."""
     name = json.dumps([asdict(chosen), seed, stops, measurements, type(metric).__name__], sort_keys=True)
     lines = KEPT.read_text(encoding="utf-8").splitlines() if KEPT.exists() else []
-    kept = next((json.loads(line)["found"] for line in lines if json.loads(line)["name"] == name), None)
-    if kept is not None:
-        return kept
+    kept = {run["name"]: run["found"] for run in map(json.loads, lines)}
+    if name in kept:
+        return kept[name]
     found = looked(chosen, seed, stops, measurements, metric)
     with KEPT.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"name": name, "found": found}) + "\n")
