@@ -73,6 +73,31 @@ def test_phases_follow_each_other_with_their_points_precision_and_momentum():
     assert np.allclose(errors(seen), 2.0 * 0.5 ** np.arange(1, 11), rtol=1e-5)
 
 
+class Walk(eqx.Module):
+    """A chain that keeps numbers in double precision."""
+
+    def __call__(self, key, problem, params):
+        return Samples(jnp.zeros(1, jnp.float64))
+
+    def move(self, key, problem, params, samples):
+        return Samples(samples.x.astype(jnp.float64))
+
+
+def test_in_single_precision_a_step_is_compiled_once():
+    traced = []
+
+    class Counting(type(OPT)):
+        def step(self, *arguments):
+            traced.append(jax.tree.map(jnp.result_type, arguments[1:]))
+            return super().step(*arguments)
+
+    momentum = angd.ARGFlow.momentum(0.5, 0.1)
+    optimiser = Counting(momentum, angd.Energy(), angd.Normal(1e-3), angd.LevenbergMarquardt())
+    seen = go([Phase(optimiser, Walk(), single=True)], Budget(steps=4))
+    assert len(seen) == 4 and seen[-1][0].params.dtype == jnp.float32
+    assert len(traced) == 1
+
+
 @pytest.mark.parametrize("at", [1, 2, 5, 8, 9])
 def test_a_run_goes_on_from_any_stand_as_if_it_had_not_stopped(at):
     momentum = angd.ANGD(angd.ARGFlow.momentum(0.5, 0.1), angd.Energy(), angd.Normal(1e-3), angd.LevenbergMarquardt())

@@ -153,9 +153,11 @@ class _Loop:
         if samples is not None and hasattr(phase.sampler, "move"):
             samples = eqx.filter_jit(phase.sampler.move)(key, self.problem, params, samples)
         elif samples is None or stand.k % getattr(phase.sampler, "every", 1) == 0:
-            samples = cast(draw(key, self.problem, params), phase.single)
+            samples = draw(key, self.problem, params)
         if state is None:
             state = phase.optimiser.init(self.problem, params, samples)
+        # Always of the same precision, or the step would be compiled again.
+        samples, state = cast((samples, state), phase.single)
         params, samples, state, info = step(self.problem, params, samples, state)
         report = _report(info)
         refused = 0 if report.accepted else stand.refused + 1

@@ -127,13 +127,15 @@ def kinetic_energy_by_loop(log_psi: Callable[[Array], Array], x: Float[Array, "n
 
 
 def in_chunks(f: Callable[[Array], Array], xs: Float[Array, "N n d"], size: int) -> Float[Array, "N ..."]:
-    """f at every walker, `size` at a time; those of a chunk are taken from all over, some of every device's."""
-    count = xs.shape[0] // size
-    whole = count * size
-    cut = xs[:whole].reshape(size, count, *xs.shape[1:]).swapaxes(0, 1)
+    """f at every walker, at most `size` at a time, in chunks of one size, so that f is compiled once (some walkers come
+    twice where that does not divide). Those of a chunk are taken from all over, some of every device's."""
+    N = xs.shape[0]
+    count = -(-N // size)
+    size = -(-N // count)
+    filled = xs if N == count * size else jnp.concatenate([xs, xs[: count * size - N]])
+    cut = filled.reshape(size, count, *xs.shape[1:]).swapaxes(0, 1)
     found = lax.map(jax.vmap(f), cut).swapaxes(0, 1)
-    found = found.reshape(whole, *found.shape[2:])
-    return found if whole == xs.shape[0] else jnp.concatenate([found, jax.vmap(f)(xs[whole:])])
+    return found.reshape(count * size, *found.shape[2:])[:N]
 
 
 def chunk_size(shape: tuple[int, ...]) -> int:
