@@ -132,7 +132,7 @@ def in_chunks(f: Callable[[Array], Array], xs: Float[Array, "N n d"], size: int)
     N = xs.shape[0]
     count = -(-N // size)
     size = -(-N // count)
-    filled = xs if N == count * size else jnp.concatenate([xs, xs[: count * size - N]])
+    filled = xs if count * size == N else jnp.concatenate([xs, xs[: count * size - N]])
     cut = filled.reshape(size, count, *xs.shape[1:]).swapaxes(0, 1)
     found = lax.map(jax.vmap(f), cut).swapaxes(0, 1)
     return found.reshape(count * size, *found.shape[2:])[:N]
