@@ -50,13 +50,13 @@ from angd.solvers.positive import positive
 from timing import best_times, milliseconds, record
 
 
-def ready(name: str, walkers: int) -> tuple[GroundState, Any, Any, Metropolis]:
+def ready(name: str, walkers: int) -> tuple[GroundState, Any, Any, Graded]:
     """The problem in single precision, parameters, settled walkers and their chain."""
     molecule = MOLECULES[name]
     network = FermiNet(molecule)
     problem = GroundState(network, Coulomb(molecule))
     params = cast(network.init(jax.random.key(0)), True)
-    chain = Metropolis(AroundNuclei(molecule), walkers=walkers, burn_in=20)
+    chain = Graded(AroundNuclei(molecule), walkers=walkers, burn_in=20)
     return problem, params, cast(eqx.filter_jit(chain)(jax.random.key(1), problem, params), True), chain
 
 
@@ -77,7 +77,7 @@ def laplacians(problem: GroundState, params: Any, xs: Any) -> dict[str, Callable
     return {name: partial(job, params, xs) for name, job in found.items()}
 
 
-def parts(problem: GroundState, params: Any, walkers: Any, chain: Metropolis) -> dict[str, Callable[[], Any]]:
+def parts(problem: GroundState, params: Any, walkers: Any, chain: Graded) -> dict[str, Callable[[], Any]]:
     """What a step is made of."""
     xs, n = walkers.x, len(walkers.x)
     move = eqx.filter_jit(chain.move)
@@ -102,7 +102,7 @@ def parts(problem: GroundState, params: Any, walkers: Any, chain: Metropolis) ->
     }
 
 
-def devices(problem: GroundState, params: Any, walkers: Walkers, chain: Metropolis) -> dict[str, Callable[[], Any]]:
+def devices(problem: GroundState, params: Any, walkers: Walkers, chain: Graded) -> dict[str, Callable[[], Any]]:
     """Ten moves and local energies on one device, and with the walkers split between two."""
     both = mesh(jax.devices()[:2])
     energies, move = eqx.filter_jit(problem.local_energies), eqx.filter_jit(chain.move)

@@ -105,14 +105,14 @@ def energy(params: Any, chosen: Vmc, seed: int, measurements: int) -> tuple[floa
 
 
 def course(chosen: Vmc, seed: int, steps: int, metric: Any = None) -> Iterator[tuple[int, float, Any]]:
-    """Step, CPU seconds since the first, and parameters."""
+    """Step, CPU seconds since the second (all is compiled then), and parameters."""
     made = experiments.system("Be", "small")
     optimiser = experiments.optimiser(chosen, made.molecule)
     if metric is not None:
         optimiser = replace(optimiser, metric=metric)
-    phase, began = Phase(optimiser, made.chain(chosen), single=True), None
+    phase, began = Phase(optimiser, made.chain(chosen), single=True), process_time()
     for stand, _ in train(made.problem(chosen), [phase], start(seed), jax.random.key(seed), Budget(steps=steps)):
-        began = process_time() if began is None else began
+        began = process_time() if stand.k <= 2 else began
         yield stand.k, process_time() - began, stand.params
 
 

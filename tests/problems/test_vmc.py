@@ -90,6 +90,20 @@ def test_exact_states_are_found_with_no_variance(optimiser, wave, potential, sha
     assert found.variance < 1e-6
 
 
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_an_evaluation_is_in_the_precision_of_the_parameters_and_compiled_once(dtype):
+    seen = []
+
+    def watched(x):
+        seen.append(x.dtype)
+        return Trap()(x)
+
+    chain = Metropolis(Gaussian(2, 1), walkers=8, burn_in=2, moves=2)
+    found = evaluate(GroundState(bell, watched), jnp.ones((), dtype), chain, jax.random.key(0), 4)
+    assert seen == [dtype]
+    assert abs(found.energy - 1.0) < 1e-5
+
+
 def test_the_sampled_gradient_is_that_of_the_quadrature_energy():
     """A particle in x²/2 + x⁴ with ψ = exp(−a x²/2 − b x⁴): E(θ) on a grid, differentiated numerically."""
     grid = jnp.linspace(-5.0, 5.0, 2001)

@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
@@ -31,19 +32,28 @@ class Estimate:
 
 
 def evaluate(problem: Any, params: PyTree, chain: Any, key: Array, measurements: int = 100) -> Estimate:
-    """The energy on fresh walkers; training energies are not used, they lie."""
+    """The energy on fresh walkers, in the precision of the parameters; training energies are not used, they lie."""
     if measurements < 4:
         raise ValueError(f"evaluate: at least 4 measurements are needed, got {measurements}.")
     place, run = jax.random.split(key)
     draw, move, local = eqx.filter_jit(chain), eqx.filter_jit(chain.move), eqx.filter_jit(problem.local_energies)
-    walkers = draw(place, problem, params)
+    walkers = _like(params, draw(place, problem, params))
     check_start(problem, params, walkers)
     rows, rates = [], []
     for k in range(measurements):
-        walkers = move(jax.random.fold_in(run, k), problem, params, walkers)
+        walkers = _like(params, move(jax.random.fold_in(run, k), problem, params, walkers))
         rows.append(np.asarray(local(params, walkers.x), float))
         rates.append(float(walkers.acceptance))
     return summarise(np.stack(rows), float(np.mean(rates)))
+
+
+def _like(params: PyTree, walkers: Any) -> Any:
+    """Walkers in the precision of the parameters, if these have any."""
+    leaves = [leaf for leaf in jax.tree.leaves(params) if eqx.is_inexact_array(leaf)]
+    if not leaves:
+        return walkers
+    dtype = jnp.result_type(*leaves)
+    return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, walkers)
 
 
 def summarise(energies: Float[np.ndarray, "T N"], acceptance: float) -> Estimate:
