@@ -171,14 +171,11 @@ def protocol(seeds: int, steps: int) -> dict[str, Any]:
 def measured(method: str, grid: dict[str, tuple[Any, ...]], seeds: int, steps: int) -> dict[str, Any]:
     """A method, tuned and run from every seed."""
     stops = [round(steps * share) for share in LOOKS]
-    before = process_time()
     best, ranking = tuned(method, grid, steps)
-    tuning = process_time() - before
     runs = [at(options(method, best), seed, stops, MEASUREMENTS) for seed in range(seeds)]
     return {
         "protocol": protocol(seeds, steps),
         "best": best,
-        "tuning_cpu_seconds": round(tuning),
         "steps": stops,
         "millihartree": [round(fmean(run[i]["error"] for run in runs), 2) for i in range(len(stops))],
         "standard_error": [round(uncertainty([run[i]["error"] for run in runs]), 2) for i in range(len(stops))],
@@ -196,6 +193,7 @@ def compare(pair: str, seeds: int, steps: int, known: dict[str, Any], only: str 
         if only in (None, method):
             found[method] = measured(method, grid, seeds, steps)
             print(method, *(found[method][name] for name in ("best", "millihartree", "standard_error")), flush=True)
+    found = {method: found[method] for method in PAIRS[pair] if method in found}
     return found | judged(pair, found)
 
 
