@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -48,3 +49,8 @@ def all_finite(x: Any) -> Bool[Array, ""]:
 def where(condition: Bool[Array, ""], yes: Any, no: Any) -> Any:
     """`yes` or `no`, as a whole."""
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def in_precision(x: Any, dtype: Any) -> Any:
+    """Floating-point arrays as of another dtype."""
+    return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, x)

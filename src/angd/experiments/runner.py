@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from angd.results import RESULTS
+from angd.tree import in_precision
 
 INFINITE = float("inf")
 RATIO = 1.02  # of the numbers of steps at which one looks
@@ -177,12 +178,7 @@ class _Loop:
 
 def cast(tree: PyTree, single: bool) -> PyTree:
     """Floating-point arrays in single or in the default precision."""
-    dtype = jnp.float32 if single else jnp.result_type(float)
-
-    def one(leaf: Any) -> Any:
-        return leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf
-
-    return jax.tree.map(one, tree)
+    return in_precision(tree, jnp.float32 if single else jnp.result_type(float))
 
 
 def _report(info: Any) -> Report:

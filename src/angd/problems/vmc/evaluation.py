@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from angd.samples import check_start
+from angd.tree import in_precision
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,7 @@ def _like(params: PyTree, walkers: Any) -> Any:
     leaves = [leaf for leaf in jax.tree.leaves(params) if eqx.is_inexact_array(leaf)]
     if not leaves:
         return walkers
-    dtype = jnp.result_type(*leaves)
-    return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, walkers)
+    return in_precision(walkers, jnp.result_type(*leaves))
 
 
 def summarise(energies: Float[np.ndarray, "T N"], acceptance: float) -> Estimate:
