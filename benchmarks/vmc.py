@@ -6,6 +6,9 @@
   Laplacian of all walkers together, "folx, chunks" what `GroundState` does.
 - The parts of a Fisher–Rao step: moves of the chain, local energies, rows ∂_θ log ρ, the n × n kernel from them (dense,
   or from the layers' factors), the solution in double precision.
+- Rows and kernel together: "reverse mode" is what one writes without taps, `vmap(grad)` and one matrix product; "dense"
+  assembles the rows from the layers' factors and forms half of the product; "as chosen" is what a step does. Also for
+  layers twice as wide.
 - Two devices are simulated on the cores of this machine, walkers split between them.
 - Chains are compared by moves, not by time (one wave function each, with its gradient for Langevin): autocorrelation
   times, in moves, of the electrons' dipole and of the potential energy, on the Hartree–Fock density of Be (`--chains`
@@ -20,8 +23,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-# Two simulated devices; must precede the import of JAX.
+# Two simulated devices; must precede the import of JAX. Each blocks a thread of XLA's pool while it waits for batched
+# determinants, which are computed by threads of the same pool: with one thread per device it would stand still.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+os.environ.setdefault("PJRT_NPROC", "4")
 
 import equinox as eqx
 import jax
@@ -50,10 +55,11 @@ from angd.solvers.positive import positive
 from timing import best_times, milliseconds, record
 
 
-def ready(name: str, walkers: int) -> tuple[GroundState, Any, Any, Graded]:
-    """The problem in single precision, parameters, settled walkers and their chain."""
+def ready(name: str, walkers: int, times: int = 1) -> tuple[GroundState, Any, Any, Graded]:
+    """The problem in single precision, parameters, settled walkers and their chain; layers so many times as wide."""
     molecule = MOLECULES[name]
-    network = FermiNet(molecule)
+    usual = FermiNet(molecule)
+    network = FermiNet(molecule, tuple((times * one, times * two) for one, two in usual.hidden))
     problem = GroundState(network, Coulomb(molecule))
     params = cast(network.init(jax.random.key(0)), True)
     chain = Graded(AroundNuclei(molecule), walkers=walkers, burn_in=20)
@@ -86,7 +92,7 @@ def parts(problem: GroundState, params: Any, walkers: Any, chain: Graded) -> dic
     kernel = eqx.filter_jit(lambda O: O.kernel())
     K = jnp.asarray(kernel(rows[Dense]), jnp.float64)
     solve = jax.jit(lambda K, y: positive(K, False).at(1e-3 * n).solve(y))
-    found: dict[str, Callable[[], Any]] = {
+    return {
         "ten moves": lambda: move(jax.random.key(2), problem, params, walkers).x,
         "rows, dense": lambda: jax.tree.leaves(build[Dense](params, xs)),
         "rows, factors": lambda: jax.tree.leaves(build[Factored](params, xs)),
@@ -94,12 +100,26 @@ def parts(problem: GroundState, params: Any, walkers: Any, chain: Graded) -> dic
         "kernel of factors": partial(kernel, rows[Factored]),
         "Cholesky and solve": partial(solve, K, jnp.ones(n)),
     }
-    chosen = eqx.filter_jit(lambda params, xs: jacobian(problem.log_density, params, xs).kernel())
-    dense = eqx.filter_jit(lambda params, xs: jacobian(problem.log_density, params, xs, form=Dense).kernel())
-    return found | {
-        "rows and kernel, dense": partial(dense, params, xs),
-        "rows and kernel, as chosen": partial(chosen, params, xs),
+
+
+def kernels(problem: GroundState, params: Any, xs: Any) -> dict[str, Callable[[], Any]]:
+    """∂_θ log ρ and its kernel, in several ways."""
+
+    def reverse(params: Any, xs: Any) -> Any:
+        rows = jax.vmap(jax.grad(problem.log_density), (None, 0))(params, xs)
+        O = jnp.concatenate([leaf.reshape(len(xs), -1) for leaf in jax.tree.leaves(rows)], axis=1)
+        return O @ O.T
+
+    found = {
+        "rows and kernel, reverse mode": jax.jit(reverse),
+        "rows and kernel, dense": eqx.filter_jit(
+            lambda params, xs: jacobian(problem.log_density, params, xs, form=Dense).kernel()
+        ),
+        "rows and kernel, as chosen": eqx.filter_jit(
+            lambda params, xs: jacobian(problem.log_density, params, xs).kernel()
+        ),
     }
+    return {name: partial(job, params, xs) for name, job in found.items()}
 
 
 def devices(problem: GroundState, params: Any, walkers: Walkers, chain: Graded) -> dict[str, Callable[[], Any]]:
@@ -121,23 +141,46 @@ def devices(problem: GroundState, params: Any, walkers: Walkers, chain: Graded) 
 
 
 def report(name: str, walkers: int, repeats: int) -> None:
+    """All groups of one system."""
     problem, params, start, chain = ready(name, walkers)
-    p = sum(leaf.size for leaf in jax.tree.leaves(params))
-    print(f"\n{name}: {walkers} walkers, {p} parameters, float32", flush=True)
+    headline(name, walkers, params)
     groups: dict[str, Any] = {
         "Laplacian": (laplacians(problem, params, start.x), "local energy, loop"),
-        "step": (parts(problem, params, start, chain), "rows and kernel, dense"),
+        "step": (parts(problem, params, start, chain), "ten moves"),
+        "kernel": (kernels(problem, params, start.x), "rows and kernel, reverse mode"),
     }
     if len(jax.devices()) > 1:
         groups["devices"] = devices(problem, params, start, chain), "moves and energies, one device"
     found: dict[str, float] = {}
     for jobs, base in groups.values():
-        times = best_times(jobs, repeats)
-        found |= times
-        for part, seconds in times.items():
-            print(f"  {part:<32}{1e3 * seconds:10.1f} ms{times[base] / seconds:8.2f} × faster than {base}", flush=True)
+        found |= timed(jobs, base, repeats)
+    keep(name, found)
+
+
+def wide(name: str, walkers: int, repeats: int) -> None:
+    """The kernel with layers twice as wide."""
+    problem, params, start, _ = ready(name, walkers, times=2)
+    headline(f"{name}, wide", walkers, params)
+    keep(f"{name}_wide", timed(kernels(problem, params, start.x), "rows and kernel, reverse mode", repeats))
+
+
+def headline(name: str, walkers: int, params: Any) -> None:
+    p = sum(leaf.size for leaf in jax.tree.leaves(params))
+    print(f"\n{name}: {walkers} walkers, {p} parameters, float32", flush=True)
+
+
+def timed(jobs: dict[str, Callable[[], Any]], base: str, repeats: int) -> dict[str, float]:
+    """Times of a group, printed beside the one that they are compared with."""
+    times = best_times(jobs, repeats)
+    for part, seconds in times.items():
+        print(f"  {part:<32}{1e3 * seconds:10.1f} ms{times[base] / seconds:8.2f} × faster than {base}", flush=True)
+    return times
+
+
+def keep(case: str, found: dict[str, float]) -> None:
+    """Record, if asked."""
     if "--record" in sys.argv:
-        record("vmc", name, milliseconds(found) | ratios(found))
+        record("vmc", case, milliseconds(found) | ratios(found))
 
 
 def chains(name: str, quick: bool) -> None:
@@ -176,7 +219,7 @@ def ratios(times: dict[str, float]) -> dict[str, float]:
     """What is claimed: how many times faster."""
     pairs = {
         "laplacian": ("local energy, loop", "local energy, folx in chunks"),
-        "kernel": ("rows and kernel, dense", "rows and kernel, as chosen"),
+        "kernel": ("rows and kernel, reverse mode", "rows and kernel, as chosen"),
         "devices": ("moves and energies, one device", "moves and energies, two devices"),
     }
     return {f"{name}_ratio": round(times[a] / times[b], 2) for name, (a, b) in pairs.items() if a in times}
@@ -186,8 +229,9 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     quick = "--quick" in sys.argv
     if "--chains" not in sys.argv:
-        for name, walkers in (("Be", 64 if quick else 1000), ("N2", 16 if quick else 512)):
-            report(name, walkers, 1 if quick else 3)
+        for name in ("Be", "N2"):
+            report(name, 64 if quick else 1000, 1 if quick else 3)
+            wide(name, 64 if quick else 1000, 1 if quick else 3)
     chains("Be", quick)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PyTree
 
@@ -51,9 +52,14 @@ class Samples(eqx.Module):
     def masked(self, bad: Bool[Array, "n"]) -> "Samples":
         """Bad ones become copies of others, in turn, and weigh nothing; all weights together stay the same."""
         n, omega = bad.shape[0], jnp.where(bad, 0.0, self.omega)
-        others = jnp.argsort(bad)[jnp.arange(n) % jnp.maximum(n - jnp.sum(bad), 1)]
-        source = jnp.where(bad & ~jnp.all(bad), others, jnp.arange(n))
-        x = jax.tree.map(lambda leaf: leaf[source], self.x)
+
+        def replaced() -> PyTree:
+            others = jnp.argsort(bad)[jnp.arange(n) % jnp.maximum(n - jnp.sum(bad), 1)]
+            source = jnp.where(bad & ~jnp.all(bad), others, jnp.arange(n))
+            return jax.tree.map(lambda leaf: leaf[source], self.x)
+
+        # As a rule none is bad, and where samples are spread over devices none need be fetched from the others.
+        x = lax.cond(jnp.any(bad), replaced, lambda: self.x)
         omega = omega * (jnp.sum(self.omega) / jnp.sum(omega))
         return eqx.tree_at(lambda samples: (samples.x, samples.omega), self, (x, omega))
 

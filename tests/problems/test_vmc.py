@@ -33,7 +33,7 @@ from angd.problems.vmc import (
     evaluate,
 )
 from angd.problems.vmc.evaluation import autocorrelation_time, rhat, summarise
-from angd.problems.vmc.ferminet import slater
+from angd.problems.vmc.ferminet import gather, slater
 from angd.problems.vmc.problem import kinetic_energy, kinetic_energy_by_loop
 from angd.problems.vmc.sampling import homes_of, respawn
 
@@ -239,6 +239,15 @@ def test_ferminet_is_antisymmetric_and_has_its_sizes():
     assert [layer["one"][0].shape[1] for layer in shapes["layers"]] == [256] * 4
 
 
+def test_layers_of_ferminet_see_each_electron_all_means_and_its_pairs():
+    """One product with everything side by side, as the architecture is written."""
+    rng = np.random.default_rng(0)
+    h, means, pairs = (jnp.asarray(rng.normal(size=shape)) for shape in ((4, 5), (1, 10), (4, 6)))
+    W, b = jnp.asarray(rng.normal(size=(21, 7))), jnp.asarray(rng.normal(size=7))
+    whole = np.concatenate([h, np.broadcast_to(means, (4, 10)), pairs], axis=1) @ np.asarray(W) + np.asarray(b)[None]
+    assert np.allclose(gather((W, b), h, means, pairs), whole)
+
+
 @pytest.mark.parametrize(("i", "j", "slope"), [(0, 1, 0.25), (0, 2, 0.5)])
 def test_the_jastrow_factor_has_the_cusps(i, j, slope):
     """∂ log|ψ|/∂r → ¼ for equal and ½ for opposite spins as electrons meet."""
@@ -398,6 +407,9 @@ def test_walkers_over_two_devices_have_the_same_energies_and_are_not_gathered():
     energies = jax.jit(lambda params, xs: problem.local_energies(params, xs))
     assert np.allclose(energies(here, split.x), energies(params, walkers.x))
     assert "all-gather" not in str(energies.lower(here, split.x).compile().as_text())
+    uneven = angd.split(walkers.x[:14], mesh)  # chunks of four leave two: the work is still shared
+    assert len({str(shard.index) for shard in energies(here, uneven).addressable_shards}) == 2
+    assert np.allclose(energies(here, uneven), energies(params, walkers.x[:14]))
     moved = eqx.filter_jit(chain.move)(jax.random.key(1), problem, here, split)
     assert np.allclose(moved.x, eqx.filter_jit(chain.move)(jax.random.key(1), problem, params, walkers).x)
     odd = problem.local_energies(params, walkers.x[:7])

@@ -103,9 +103,11 @@ class FermiNet(eqx.Module):
         """The one-electron stream after all layers."""
         h, pair = self._features(x)
         for layer in layers:
-            means = [jnp.broadcast_to(m, h.shape) for m in _spin_means(h, self.molecule.spins)]
-            gathered = jnp.concatenate([h, *means, *_spin_means(pair, self.molecule.spins, axis=1)], axis=-1)
-            h = _residual(h, jnp.tanh(_apply(layer["one"], gathered)))
+            means, pairs = (
+                jnp.concatenate(_spin_means(values, self.molecule.spins, axis), axis=-1)
+                for axis, values in enumerate((h, pair))
+            )
+            h = _residual(h, jnp.tanh(gather(layer["one"], h, means, pairs)))
             if "two" in layer:
                 pair = _residual(pair, jnp.tanh(_apply(layer["two"], pair)))
         return h
@@ -195,6 +197,17 @@ def _dense(key: Array, ins: int, outs: int) -> tuple[Array, Array]:
 def _apply(layer: tuple[Array, Array], h: Array) -> Array:
     W, b = layer
     return h @ W + jnp.broadcast_to(b, (*h.shape[:-1], b.shape[0]))
+
+
+def gather(
+    layer: tuple[Array, Array], h: Float[Array, "n w"], means: Float[Array, "1 v"], pairs: Float[Array, "n u"]
+) -> Float[Array, "n out"]:
+    """A layer of each electron's own values, the means over all, and those over its pairs. Means are the same for every
+    electron, so their part is computed once: most of the work, and a gradient that is one outer product."""
+    W, b = layer
+    own, shared = h.shape[1], h.shape[1] + means.shape[1]
+    common = means @ W[own:shared] + b[None]
+    return h @ W[:own] + pairs @ W[shared:] + jnp.broadcast_to(common, (h.shape[0], b.shape[0]))
 
 
 def _residual(before: Array, after: Array) -> Array:

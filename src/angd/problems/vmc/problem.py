@@ -129,9 +129,10 @@ def kinetic_energy_by_loop(log_psi: Callable[[Array], Array], x: Float[Array, "n
 def in_chunks(f: Callable[[Array], Array], xs: Float[Array, "N n d"], size: int) -> Float[Array, "N ..."]:
     """f at every walker, at most `size` at a time, in chunks of one size, so that f is compiled once (some walkers come
     twice where that does not divide). Those of a chunk are taken from all over, some of every device's."""
-    N = xs.shape[0]
+    N, devices = xs.shape[0], jax.device_count()
     count = -(-N // size)
-    size = -(-N // count)
+    size = devices * -(-N // (count * devices))
+    count = -(-N // size)
     filled = xs if count * size == N else jnp.concatenate([xs, xs[: count * size - N]])
     cut = filled.reshape(size, count, *xs.shape[1:]).swapaxes(0, 1)
     found = lax.map(jax.vmap(f), cut).swapaxes(0, 1)
