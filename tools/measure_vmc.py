@@ -21,7 +21,7 @@ SUITES: Suites = {
         "be": f"vmc-be {METROPOLIS} --max-cpu-seconds 1200",
         "be_spring": "vmc-be --optimizer spring --max-cpu-seconds 1200",
         "li2": f"vmc-li2 {METROPOLIS} --max-cpu-seconds 1800",
-        "h10": f"vmc-h10 {METROPOLIS} --max-cpu-seconds 1800",
+        "h10": "vmc-h10 --max-cpu-seconds 3600",
         "n2_start_400": f"vmc-n2 {METROPOLIS} pretrain=400 --max-steps 400",
         "n2_start": f"vmc-n2 {METROPOLIS} --max-steps 2000",
         "n2": "vmc-n2 --max-cpu-seconds 2500",

@@ -322,7 +322,7 @@ def test_a_signal_stops_after_the_step_saves_and_says_how_to_go_on(tmp_path, num
     assert "go on with" in summary["result"]
 
 
-KILLS = [pytest.param("adam", 2), pytest.param("energy", 20, marks=pytest.mark.slow)]
+KILLS = [pytest.param("adam", 1), pytest.param("energy", 20, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("optimiser", "kills"), KILLS)

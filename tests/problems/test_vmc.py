@@ -136,7 +136,7 @@ def test_the_sampled_gradient_is_that_of_the_quadrature_energy():
 def test_fisher_rao_without_momentum_is_minsr_and_with_projection_spring():
     """θ ← θ − η X (XᵀX + λ)⁻¹ ε, X the centred scores of log|ψ|/√n: written out in numpy."""
     helium = MOLECULES["He"]
-    network = FermiNet(helium, **TINY)
+    network = FermiNet(helium, hidden=((4, 2),), determinants=1)
     problem, params = GroundState(network, Coulomb(helium), Clipping(None)), network.init(jax.random.key(0))
     samples = angd.Samples(AroundNuclei(helium)(jax.random.key(1), 20))
     rate, damping, mu = 0.02, 1e-3, 0.9
