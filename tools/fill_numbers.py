@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 MARKER = re.compile(r"<!--n:([\w.-]+)-->(.*?)<!--/n-->", re.DOTALL)
@@ -23,7 +24,18 @@ def look_up(key: str) -> str:
     value = json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))
     for part in ["values", *parts]:
         value = value[part]
-    return f"{value:.3g}" if isinstance(value, float) else str(value).replace("None", "–")
+    return shown(value)
+
+
+def shown(value: Any) -> str:
+    """A number to three digits, several with commas, settings with their names; a dash for what there is not."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {shown(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ("; " if value and isinstance(value[0], list) else ", ").join(map(shown, value))
+    if value is None:
+        return "–"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def filled(text: str) -> str:

@@ -104,7 +104,7 @@ def energy(params: Any, chosen: Vmc, seed: int, measurements: int) -> tuple[floa
         found = vmc.evaluate(
             made.problem(chosen), cast(params, True), chain, jax.random.key(10_000 + seed), measurements
         )
-    except ValueError:
+    except vmc.NotFinite:
         return inf, inf
     assert made.molecule.exact is not None
     return 1e3 * (found.energy - made.molecule.exact), 1e3 * found.error

@@ -26,6 +26,7 @@ from angd.problems.vmc import (
     Langevin,
     Metropolis,
     Molecule,
+    NotFinite,
     OfHartreeFock,
     Pretraining,
     Trap,
@@ -388,9 +389,9 @@ def test_local_energies_that_are_not_finite_do_not_reach_the_force():
 def test_a_wave_function_without_finite_energies_is_refused_and_frozen_chains_are_seen():
     chain = Metropolis(Gaussian(1, 1), walkers=4, burn_in=1, moves=1)
     broken = GroundState(lambda params, x: (jnp.ones(()), jnp.nan * x.sum()), Trap())
-    with pytest.raises(ValueError, match="log_psi is not finite"):
+    with pytest.raises(NotFinite, match="log_psi is not finite"):
         evaluate(broken, None, chain, jax.random.key(0), 4)
-    with pytest.raises(ValueError, match="no local energy is finite"):
+    with pytest.raises(NotFinite, match="no local energy is finite"):
         evaluate(GroundState(bell, lambda x: jnp.nan * x.sum()), jnp.ones(()), chain, jax.random.key(0), 4)
     assert rhat(np.broadcast_to(np.arange(5.0), (10, 5))) == np.inf
     assert rhat(np.ones((10, 5))) == 1.0

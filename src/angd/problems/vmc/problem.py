@@ -21,6 +21,10 @@ CENTRES = ("median", "mean")
 MANY, SPARSITY = 8, 6
 
 
+class NotFinite(ValueError):
+    """A wave function without finite values or energies: what a run that diverged leaves behind."""
+
+
 class Clipping(eqx.Module):
     """Local energies within centre ± `width` × mean absolute deviation; what is not finite counts as the centre."""
 
@@ -100,7 +104,7 @@ class GroundState(eqx.Module):
         spins = getattr(self.potential, "spins", None) if spins is None else spins
         sign, log = self.log_psi(params, x)
         if not bool(jnp.isfinite(log)):
-            raise ValueError("log_psi is not finite at the first walker: check the wave function and its parameters.")
+            raise NotFinite("log_psi is not finite at the first walker: check the wave function and its parameters.")
         for first, count in ((0, spins[0]), (spins[0], spins[1])) if spins else ():
             if count > 1:
                 swapped = x.at[jnp.array([first, first + 1])].set(x[jnp.array([first + 1, first])])
