@@ -67,6 +67,7 @@ measure: setup  ## Run the long experiments behind results/*.json (many hours)
 	$(BIN)/python tools/measure_momentum.py
 	$(BIN)/python tools/measure_vmc.py
 	$(BIN)/python tools/measure_beryllium.py
+	$(BIN)/python tools/measure_gap.py
 	$(BIN)/python tools/fill_numbers.py --write
 
 lock:  ## Renew the pinned requirements (needs uv)
