@@ -1,5 +1,6 @@
 """Ground states: exact cases, independent derivatives, chains with known laws, and a sentence for every mistake."""
 
+import dataclasses
 from functools import partial
 from typing import Any
 
@@ -26,9 +27,9 @@ from angd.problems.vmc import (
     Langevin,
     Metropolis,
     Molecule,
-    NotFinite,
     OfHartreeFock,
     Pretraining,
+    RefusedWave,
     Trap,
     Walkers,
     evaluate,
@@ -389,9 +390,9 @@ def test_local_energies_that_are_not_finite_do_not_reach_the_force():
 def test_a_wave_function_without_finite_energies_is_refused_and_frozen_chains_are_seen():
     chain = Metropolis(Gaussian(1, 1), walkers=4, burn_in=1, moves=1)
     broken = GroundState(lambda params, x: (jnp.ones(()), jnp.nan * x.sum()), Trap())
-    with pytest.raises(NotFinite, match="log_psi is not finite"):
+    with pytest.raises(RefusedWave, match="log_psi is not finite"):
         evaluate(broken, None, chain, jax.random.key(0), 4)
-    with pytest.raises(NotFinite, match="no local energy is finite"):
+    with pytest.raises(RefusedWave, match="no local energy is finite"):
         evaluate(GroundState(bell, lambda x: jnp.nan * x.sum()), jnp.ones(()), chain, jax.random.key(0), 4)
     assert rhat(np.broadcast_to(np.arange(5.0), (10, 5))) == np.inf
     assert rhat(np.ones((10, 5))) == 1.0
@@ -408,13 +409,16 @@ def test_walkers_over_two_devices_have_the_same_energies_and_are_not_gathered():
     energies = jax.jit(lambda params, xs: problem.local_energies(params, xs))
     assert np.allclose(energies(here, split.x), energies(params, walkers.x))
     assert "all-gather" not in str(energies.lower(here, split.x).compile().as_text())
-    uneven = angd.split(walkers.x[:14], mesh)  # chunks of four leave two: the work is still shared
-    assert len({str(shard.index) for shard in energies(here, uneven).addressable_shards}) == 2
-    assert np.allclose(energies(here, uneven), energies(params, walkers.x[:14]))
+    odd = dataclasses.replace(problem, chunk=5)  # two devices cannot share five, and five do not divide 24
+    shared = jax.jit(lambda params, xs: odd.local_energies(params, xs))
+    assert "all-gather" not in str(shared.lower(here, split.x).compile().as_text())
+    assert len({str(shard.index) for shard in shared(here, split.x).addressable_shards}) == 2
+    assert np.allclose(shared(here, split.x), energies(params, walkers.x))
     moved = eqx.filter_jit(chain.move)(jax.random.key(1), problem, here, split)
     assert np.allclose(moved.x, eqx.filter_jit(chain.move)(jax.random.key(1), problem, params, walkers).x)
-    odd = problem.local_energies(params, walkers.x[:7])
-    assert np.allclose(odd, jax.vmap(problem.variation, (None, 0))(params, walkers.x[:7]))
+    for few in (1, 7):
+        every = jax.vmap(problem.variation, (None, 0))(params, walkers.x[:few])
+        assert np.allclose(problem.local_energies(params, walkers.x[:few]), every)
 
 
 def test_two_sets_of_energies_are_clipped_by_one_window():
@@ -490,10 +494,10 @@ def test_waves_that_cannot_be_are_refused():
     broken = GroundState(lambda params, x: (jnp.ones(()), jnp.nan * x.sum()), Trap())
     with pytest.raises(ValueError, match="not finite"):
         broken.check_start(None, x)
-    with pytest.raises(ValueError, match="not antisymmetric"):
+    with pytest.raises(RefusedWave, match="not antisymmetric"):
         GroundState(bell, Trap()).check_start(jnp.ones(()), x, (2, 0))
     GroundState(bell, Trap()).check_start(jnp.ones(()), x, (1, 1))
     triplet = Molecule.of([("He", (0, 0, 0))], units="bohr", spin=2)
     opt = angd.ANGD(angd.ARGFlow.gradient(0.1), angd.FisherRao(), angd.Kernel(1e-3))
-    with pytest.raises(ValueError, match="not antisymmetric"):
+    with pytest.raises(RefusedWave, match="not antisymmetric"):
         opt.init(GroundState(bell, Coulomb(triplet)), jnp.ones(()), Walkers(x[None], 0.1))

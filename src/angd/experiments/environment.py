@@ -19,6 +19,7 @@ def environment() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "packages": {name: version(name) for name in PACKAGES},
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
+        "xla_threads": os.environ.get("PJRT_NPROC", ""),
     }
 
 

@@ -129,7 +129,7 @@ def final(made: System, options: Vmc, params: Any, key: Any) -> dict[str, float]
     chain = replace(options, burn_in=10 * options.burn_in)
     try:
         found = vmc.evaluate(made.problem(options), cast(params, True), made.chain(chain), key, options.measurements)
-    except vmc.NotFinite:
+    except vmc.RefusedWave:
         return dict.fromkeys(("energy", "error", "standard_error", "rhat"), float("nan"))
     exact = made.molecule.exact
     return asdict(found) | {

@@ -15,7 +15,7 @@ from angd.problems.vmc.hamiltonian import Coulomb, Trap
 from angd.problems.vmc.hartree_fock import HartreeFock
 from angd.problems.vmc.molecules import MOLECULES, Molecule
 from angd.problems.vmc.pretraining import OfHartreeFock, Pretraining
-from angd.problems.vmc.problem import Clipping, GroundState, NotFinite, energy
+from angd.problems.vmc.problem import Clipping, GroundState, RefusedWave, energy
 from angd.problems.vmc.refit import ElectronRefit
 from angd.problems.vmc.sampling import AroundNuclei, Gaussian, Langevin, Metropolis, Walkers
 
@@ -34,9 +34,9 @@ __all__ = [
     "Langevin",
     "Metropolis",
     "Molecule",
-    "NotFinite",
     "OfHartreeFock",
     "Pretraining",
+    "RefusedWave",
     "Trap",
     "Walkers",
     "energy",

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from angd.problems.vmc.problem import NotFinite
+from angd.problems.vmc.problem import RefusedWave
 from angd.samples import check_start
 from angd.tree import in_precision
 
@@ -61,7 +61,7 @@ def summarise(energies: Float[np.ndarray, "T N"], acceptance: float) -> Estimate
     """From T measurements of N chains."""
     bad = ~np.isfinite(energies)
     if bad.all():
-        raise NotFinite("evaluate: no local energy is finite: check log_psi, its parameters and the potential.")
+        raise RefusedWave("evaluate: no local energy is finite: check log_psi, its parameters and the potential.")
     clean = np.where(bad, np.nan, energies)
     mean, variance = float(np.nanmean(clean)), float(np.nanvar(clean))
     filled = np.where(bad, mean, energies)

@@ -21,8 +21,8 @@ CENTRES = ("median", "mean")
 MANY, SPARSITY = 8, 6
 
 
-class NotFinite(ValueError):
-    """A wave function without finite values or energies: what a run that diverged leaves behind."""
+class RefusedWave(ValueError):
+    """A wave function that cannot be used, not finite or not antisymmetric; runs that diverge leave such behind."""
 
 
 class Clipping(eqx.Module):
@@ -104,13 +104,13 @@ class GroundState(eqx.Module):
         spins = getattr(self.potential, "spins", None) if spins is None else spins
         sign, log = self.log_psi(params, x)
         if not bool(jnp.isfinite(log)):
-            raise NotFinite("log_psi is not finite at the first walker: check the wave function and its parameters.")
+            raise RefusedWave("log_psi is not finite at the first walker: check the wave function and its parameters.")
         for first, count in ((0, spins[0]), (spins[0], spins[1])) if spins else ():
             if count > 1:
                 swapped = x.at[jnp.array([first, first + 1])].set(x[jnp.array([first + 1, first])])
                 other, log_other = self.log_psi(params, swapped)
                 if bool(other == sign) or not bool(jnp.isclose(log, log_other, rtol=1e-3, atol=1e-3)):
-                    raise ValueError("log_psi is not antisymmetric: its sign must change when two equal spins change.")
+                    raise RefusedWave("log_psi is not antisymmetric: its sign must change when two equal spins change.")
 
 
 def kinetic_energy(log_psi: Callable[[Array], Array], x: Float[Array, "n d"], sparsity: int = 0) -> Float[Array, ""]:
@@ -131,9 +131,10 @@ def kinetic_energy_by_loop(log_psi: Callable[[Array], Array], x: Float[Array, "n
 
 
 def in_chunks(f: Callable[[Array], Array], xs: Float[Array, "N n d"], size: int) -> Float[Array, "N ..."]:
-    """f at every walker, at most `size` at a time, in chunks of one size, so that f is compiled once (some walkers come
-    twice where that does not divide). Those of a chunk are taken from all over, some of every device's."""
-    N, devices = xs.shape[0], jax.device_count()
+    """f at every walker, at most `size` at a time (rounded up to a multiple of the devices), in chunks of one size, so
+    that f is compiled once (some walkers come twice where that does not divide). Those of a chunk are taken from all
+    over, some of every device's."""
+    N, devices = xs.shape[0], min(jax.device_count(), xs.shape[0])
     count = -(-N // size)
     size = devices * -(-N // (count * devices))
     count = -(-N // size)
