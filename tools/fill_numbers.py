@@ -35,7 +35,9 @@ def shown(value: Any) -> str:
         return ("; " if value and isinstance(value[0], list) else ", ").join(map(shown, value))
     if value is None:
         return "–"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if 1000 <= abs(value) < 1e6 else f"{value + 0.0:.3g}"
 
 
 def filled(text: str) -> str:
