@@ -24,7 +24,7 @@ SUITES: Suites = {
         "h10": "vmc-h10 --max-cpu-seconds 3600",
         "n2_start_400": f"vmc-n2 {METROPOLIS} pretrain=400 --max-steps 400",
         "n2_start": f"vmc-n2 {METROPOLIS} --max-steps 2000",
-        "n2": "vmc-n2 --max-cpu-seconds 2500",
+        "n2": "vmc-n2 --max-cpu-seconds 7200",
     },
 }
 
