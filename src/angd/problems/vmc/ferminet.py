@@ -69,7 +69,7 @@ class FermiNet(eqx.Module):
             }
             for s in spins
         }
-        return {"layers": layers, "orbitals": orbitals, "cusp": jnp.full(2, CUSP)}
+        return {"layers": layers, "orbitals": orbitals, "cusp": jnp.full(2, CUSP, zeta.dtype)}
 
     def __call__(self, params: PyTree, x: Float[Array, "n 3"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         signs, logs = jnp.linalg.slogdet(self.orbitals(params, x))
