@@ -8,7 +8,7 @@
   or from the layers' factors), the solution in double precision.
 - Rows and kernel together: "reverse mode" is what one writes without taps, `vmap(grad)` and one matrix product; "dense"
   assembles the rows from the layers' factors and forms half of the product; "as chosen" is what a step does. Also for
-  layers twice as wide.
+  the sizes of the SPRING paper, where the matrix of N₂ has 3 GB.
 - Two devices are simulated on the cores of this machine, walkers split between them.
 - Chains are compared by moves, not by time (one wave function each, with its gradient for Langevin): autocorrelation
   times, in moves, of the electrons' dipole and of the potential energy, on the Hartree–Fock density of Be (`--chains`
@@ -55,11 +55,9 @@ from angd.solvers.positive import positive
 from timing import best_times, milliseconds, record
 
 
-def ready(name: str, walkers: int, times: int = 1) -> tuple[GroundState, Any, Any, Graded]:
-    """The problem in single precision, parameters, settled walkers and their chain; layers so many times as wide."""
-    molecule = MOLECULES[name]
-    usual = FermiNet(molecule)
-    network = FermiNet(molecule, tuple((times * one, times * two) for one, two in usual.hidden))
+def ready(network: FermiNet, walkers: int) -> tuple[GroundState, Any, Any, Graded]:
+    """The problem in single precision, parameters, settled walkers and their chain."""
+    molecule = network.molecule
     problem = GroundState(network, Coulomb(molecule))
     params = cast(network.init(jax.random.key(0)), True)
     chain = Graded(AroundNuclei(molecule), walkers=walkers, burn_in=20)
@@ -142,7 +140,7 @@ def devices(problem: GroundState, params: Any, walkers: Walkers, chain: Graded) 
 
 def report(name: str, walkers: int, repeats: int) -> None:
     """All groups of one system."""
-    problem, params, start, chain = ready(name, walkers)
+    problem, params, start, chain = ready(FermiNet(MOLECULES[name]), walkers)
     headline(name, walkers, params)
     groups: dict[str, Any] = {
         "Laplacian": (laplacians(problem, params, start.x), "local energy, loop"),
@@ -157,11 +155,11 @@ def report(name: str, walkers: int, repeats: int) -> None:
     keep(name, found)
 
 
-def wide(name: str, walkers: int, repeats: int) -> None:
-    """The kernel with layers twice as wide."""
-    problem, params, start, _ = ready(name, walkers, times=2)
-    headline(f"{name}, wide", walkers, params)
-    keep(f"{name}_wide", timed(kernels(problem, params, start.x), "rows and kernel, reverse mode", repeats))
+def published(name: str, walkers: int, repeats: int) -> None:
+    """The kernel with published sizes."""
+    problem, params, start, _ = ready(FermiNet.published(MOLECULES[name]), walkers)
+    headline(f"{name}, published sizes", walkers, params)
+    keep(f"{name}_published", timed(kernels(problem, params, start.x), "rows and kernel, reverse mode", repeats))
 
 
 def headline(name: str, walkers: int, params: Any) -> None:
@@ -233,7 +231,7 @@ def main() -> None:
     if "--chains" not in sys.argv:
         for name in ("Be", "N2"):
             report(name, 64 if quick else 1000, 1 if quick else 3)
-            wide(name, 64 if quick else 1000, 1 if quick else 3)
+            published(name, 64 if quick else 1000, 1 if quick else 3)
     chains("Be", quick)
 
 

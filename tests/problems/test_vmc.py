@@ -235,6 +235,7 @@ def test_ferminet_is_antisymmetric_and_has_its_sizes():
         assert other == factor * sign
         assert np.isclose(log, same)
     assert network.orbitals(params, x).shape == (2, 4, 4)
+    assert not any(leaf.weak_type for leaf in jax.tree.leaves(params))  # or every first step would be compiled twice
     published = FermiNet.published(MOLECULES["Be"])
     shapes = jax.eval_shape(published.init, jax.random.key(0))
     assert published.determinants == 16
