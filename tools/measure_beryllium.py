@@ -5,13 +5,14 @@
 
 All methods start from the same pretrained network and the same walkers, with the same clipping, norm constraint among
 what is tuned, and 256 walkers for 600 steps ("many-walkers": 1024 for 120; "bare", "damped", "wasserstein": 300 steps).
-Sixteen configurations of each method run a third of the steps from one start; the best three run all steps from two; the best
-of these runs from every seed, none of which was used for tuning. All are judged by the energy on *fresh* walkers, in
-thousandths of a Hartree above the reference. "iterations" is where the accelerated method's mean over seeds first is,
-and stays, at or below the plain one's last. "fisher-rao" is with projected momentum for both, "bare" without it for
-either, "damped" SPRING, its damping tuned as well, against ANGD without; "signs" compares β = 0.15 with the signs as corrected and as printed. `--method` measures one of a pair and keeps the others
-that the file has, if they were measured alike. Runs that have ended are kept in results/beryllium.jsonl, so that a
-study which was interrupted goes on.
+Sixteen configurations of each method run a third of the steps from one start; the best three run all steps from two;
+the best of these runs from every seed, none of which was used for tuning. All are judged by the energy on *fresh*
+walkers, in thousandths of a Hartree above the reference. "iterations" is where the accelerated method's mean over seeds
+first is, and stays, at or below the plain one's last. "fisher-rao" is with projected momentum for both, "bare" without
+it for either, "damped" SPRING, its damping tuned as well, against ANGD without; "signs" compares β = 0.15 with the
+signs as corrected and as printed. `--method` measures one of a pair and keeps the others that the file has, if they
+were measured alike. Runs that have ended are kept in results/beryllium.jsonl, so that a study which was interrupted
+goes on.
 """
 
 import json
