@@ -52,10 +52,10 @@ PLAIN = {"rate": (0.05, 0.1), **NORMS}
 FAST = {"rate": (0.01,), "mu": (0.8, 0.9), **NORMS}
 LARGER = {"norm": (0.05, 0.2), "walkers": (MANY,)}
 HESSIAN = {"beta": (0.0, 0.4)}
-# Without projected momentum; the second grid lies around the winner of the first, at whose edge it was.
+# Without projected momentum; a second grid around the winner of the first, at whose edge it was. There every step is as
+# long as the norm constraint allows, so that rates need not vary.
 BARE = FAST | HESSIAN | {"eta": (0,), "damping": (4e-3, 1.6e-2)}
-BOLD = {"rate": (0.01, 0.02), "mu": (0.9, 0.95), "beta": (0.4, 0.9), "eta": (0,), "damping": (1e-3, 4e-3)}
-LONG = {"norm": (0.05,), "walkers": (FEW,)}
+BOLD = {"damping": (1e-3, 4e-3), "norm": (0.05, 0.2), "walkers": (FEW,)}
 # Directions of Wasserstein-2 are stiff, and larger steps turn back and forth. With the larger rates every step is as
 # long as the norm constraint allows.
 STIFF = {"norm": (0.005, 0.02), "damping": (4e-3, 1.6e-2, 6.4e-2, 0.25), "walkers": (FEW,)}
@@ -74,8 +74,8 @@ PAIRS = {
         "angd-fr": BARE,
     },
     "damped": {
-        "spring": {"rate": (0.1, 0.2), "eta": (0.5, 0.8, 0.9, 0.95), "damping": (1e-3, 4e-3), **LONG},
-        "angd-fr": BOLD | LONG,
+        "spring": BOLD | {"rate": (0.1,), "eta": (0.5, 0.8, 0.9, 0.95)},
+        "angd-fr": BOLD | {"rate": (0.01,), "eta": (0,), "mu": (0.9, 0.95), "beta": (0.4, 0.9)},
     },
     "wasserstein": {"ngd-w2": STIFF | {"rate": (0.002, 0.05)}, "angd-w2p": STIFF | MILD, "angd-w2": STIFF | MILD},
 }
