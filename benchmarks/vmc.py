@@ -1,6 +1,6 @@
 """Ground states, part by part: forward Laplacian against a loop, one step split, kernels, two devices, and chains.
 
-    python benchmarks/vmc.py [--quick | --record] [--chains]
+    python benchmarks/vmc.py [--quick | --record] [--published | --chains]
 
 - "loop" is the Laplacian one second derivative at a time (`kinetic_energy_by_loop`); "folx, all at once" is the forward
   Laplacian of all walkers together, "folx, chunks" what `GroundState` does.
@@ -8,7 +8,7 @@
   or from the layers' factors), the solution in double precision.
 - Rows and kernel together: "reverse mode" is what one writes without taps, `vmap(grad)` and one matrix product; "dense"
   assembles the rows from the layers' factors and forms half of the product; "as chosen" is what a step does. Also for
-  the sizes of the SPRING paper, where the matrix of N₂ has 3 GB.
+  the sizes of the SPRING paper, where the matrix of N₂ has 3 GB (`--published` alone).
 - Two devices are simulated on the cores of this machine, walkers split between them.
 - Chains are compared by moves, not by time (one wave function each, with its gradient for Langevin): autocorrelation
   times, in moves, of the electrons' dipole and of the potential energy, on the Hartree–Fock density of Be (`--chains`
@@ -228,11 +228,14 @@ def ratios(times: dict[str, float]) -> dict[str, float]:
 def main() -> None:
     jax.config.update("jax_enable_x64", True)
     quick = "--quick" in sys.argv
-    if "--chains" not in sys.argv:
-        for name in ("Be", "N2"):
+    alone = {"--published", "--chains"} & set(sys.argv)
+    for name in ("Be", "N2"):
+        if not alone:
             report(name, 64 if quick else 1000, 1 if quick else 3)
-            published(name, 64 if quick else 1000, 1 if quick else 3)
-    chains("Be", quick)
+        if "--chains" not in alone:
+            published(name, 64 if quick else 1000, 1)
+    if "--published" not in alone:
+        chains("Be", quick)
 
 
 if __name__ == "__main__":
