@@ -6,8 +6,7 @@ from collections import Counter
 
 # Two simulated devices, for the tests that split a batch; the older emitters of loops, which compile twice as fast.
 # Must precede the import of JAX.
-FLAGS = ("--xla_force_host_platform_device_count=2", "--xla_cpu_use_fusion_emitters=false")
-os.environ.setdefault("XLA_FLAGS", " ".join(FLAGS))
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2 --xla_cpu_use_fusion_emitters=false")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import jax
