@@ -8,7 +8,7 @@ from collections import Counter
 # Must precede the import of JAX.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2 --xla_cpu_use_fusion_emitters=false")
 os.environ.setdefault("MPLBACKEND", "Agg")
-# A core for each worker: threads of several workers on the same cores cost a third more.
+# A core for each worker, or their threads get in each other's way.
 if (worker := os.environ.get("PYTEST_XDIST_WORKER")) and hasattr(os, "sched_setaffinity"):
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
