@@ -52,9 +52,7 @@ PLAIN = {"rate": (0.05, 0.1), **NORMS}
 FAST = {"rate": (0.01,), "mu": (0.8, 0.9), **NORMS}
 LARGER = {"norm": (0.05, 0.2), "walkers": (MANY,)}
 HESSIAN = {"beta": (0.0, 0.4)}
-# Without projected momentum; then second grids around the winners, which were at edges. SPRING's steps are all as long
-# as the norm constraint allows there, whatever the rate.
-BARE = FAST | HESSIAN | {"eta": (0,), "damping": (4e-3, 1.6e-2)}
+# Second grids around the winners, which were at edges.
 BOLD = {"damping": (1e-3, 4e-3), "norm": (0.05, 0.2), "walkers": (FEW,)}
 # Directions of Wasserstein-2 are stiff, and larger steps turn back and forth. With the larger rates every step is as
 # long as the norm constraint allows.
@@ -71,7 +69,7 @@ PAIRS = {
     },
     "bare": {
         "minsr": PLAIN | {"damping": (1e-3, 4e-3, 1.6e-2, 6.4e-2)},
-        "angd-fr": BARE,
+        "angd-fr": FAST | HESSIAN | {"eta": (0,), "damping": (4e-3, 1.6e-2)},
     },
     "damped": {
         "spring": BOLD | {"rate": (0.1,), "eta": (0.5, 0.8, 0.9, 0.95)},
