@@ -12,7 +12,7 @@ from rich.table import Table
 from scipy.integrate import solve_ivp
 
 import angd
-from angd.experiments.flow_problems import build
+from angd.problems.flows import build
 
 jax.config.update("jax_enable_x64", True)
 T0, T1, RTOL = 0.5, 40.0, 1e-10

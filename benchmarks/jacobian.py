@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import get_blas_funcs
 
-from angd.jacobian import Dense, Factored, jacobian
+from angd.method.jacobian import Dense, Factored, jacobian
 from timing import best_times
 
 WIDTHS = (2, 20, 50, 80, 80, 50, 20, 1)

@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from angd.jacobian import Dense, Factored, jacobian
+from angd.method.jacobian import Dense, Factored, jacobian
+from angd.method.solvers.positive import positive
 from angd.problems.pinn import Network, burgers
-from angd.solvers.positive import positive
 from timing import best_times, milliseconds, record
 
 NETWORKS = {"1.3k": Network((24, 24, 24), embed=burgers.PERIODIC), "17k": Network((20, 50, 80, 80, 50, 20))}

@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import angd
-from angd.jacobian import Chunked, Dense, Factored, jacobian
-from angd.solvers.positive import positive
+from angd.method.jacobian import Chunked, Dense, Factored, jacobian
+from angd.method.solvers.positive import positive
 from timing import best_times
 
 PAPER, WIDE = (2, 20, 50, 80, 80, 50, 20, 1), (2, 256, 256, 256, 256, 1)

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from angd.experiments.environment import stamp
-from angd.experiments.files import write_atomically
+from angd.train.environment import stamp
+from angd.train.files import write_atomically
 
 RESULTS = Path(__file__).parent.parent / "results"
 

@@ -34,9 +34,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from angd import split
-from angd.experiments.runner import cast
-from angd.jacobian import Dense, Factored, jacobian
-from angd.parallel import mesh, replicate
+from angd.method.jacobian import Dense, Factored, jacobian
+from angd.method.parallel import mesh, replicate
+from angd.method.solvers.positive import positive
 from angd.problems.vmc import (
     MOLECULES,
     AroundNuclei,
@@ -51,7 +51,7 @@ from angd.problems.vmc import (
 )
 from angd.problems.vmc.evaluation import autocorrelation_time
 from angd.problems.vmc.problem import kinetic_energy_by_loop
-from angd.solvers.positive import positive
+from angd.train.loop import cast
 from timing import best_times, milliseconds, record
 
 

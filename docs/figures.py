@@ -12,10 +12,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from angd.cli import main
-from angd.experiments.figures import curves, draw, save
-from angd.experiments.folder import find_runs
-from angd.experiments.themes import LIGHT, bare
+from angd.program.main import main
+from angd.train.folder import find_runs
+from angd.view.curves import curves, draw, save
+from angd.view.theme import LIGHT, bare
 
 FOLDER = Path(__file__).parent / "figures"
 ENTROPY = ["--manifold", "fisher-rao", "--functional", "relative-entropy", "--t0", "0.5", "--t1", "40"]

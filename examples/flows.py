@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 import angd
-from angd.experiments.flow_problems import build
+from angd.problems.flows import build
 
 jax.config.update("jax_enable_x64", True)
 

@@ -9,36 +9,43 @@ SOURCE = Path(__file__).parent.parent / "src" / "angd"
 ORDER = [
     {"_requirements", "results", "tree"},
     {"flow"},
-    {"taps", "samples"},
+    {"method"},
+    {"problems"},
+    {"recipes"},
+    {"train"},
+    {"view"},
+    {"compat"},
+    {"program"},
+]
+# Inside stage two, in the order of a step.
+METHOD = [
+    {"samples"},
     {"jacobian"},
     {"system"},
     {"transport"},
     {"metrics", "solvers"},
     {"controllers"},
     {"step"},
-    {"presets", "baselines", "parallel"},
-    {"problems"},
-    {"compat"},
-    {"experiments"},
-    {"cli"},
+    {"baselines", "parallel"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
+METHOD_RANK = {room: rank for rank, rooms in enumerate(METHOD) for room in rooms}
 LIGHT = [
-    "cli",
-    "experiments.catalogue",
-    "experiments.compare_command",
-    "experiments.config",
-    "experiments.expressions",
-    "experiments.files",
-    "experiments.flow_catalogue",
-    "experiments.flow_command",
-    "experiments.folder",
-    "experiments.options",
-    "experiments.report_command",
-    "experiments.reproduce_command",
-    "experiments.run_command",
-    "experiments.sweep",
-    "experiments.sweep_command",
+    "program.main",
+    "program.catalogue",
+    "program.expressions",
+    "program.flow_catalogue",
+    "program.commands.compare",
+    "program.commands.flow",
+    "program.commands.report",
+    "program.commands.reproduce",
+    "program.commands.run",
+    "program.commands.sweep",
+    "recipes.base",
+    "train.config",
+    "train.files",
+    "train.folder",
+    "train.sweep",
 ]
 
 
@@ -63,6 +70,20 @@ def test_a_room_imports_only_rooms_before_it(path):
         return
     for other in imported_rooms(path):
         assert other == room or RANK[other] < RANK[room], f"{room} must not import {other}"
+
+
+def imported_parts(path: Path):
+    """Second names of imports from stage two: `metrics` of `angd.method.metrics.base`."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("angd.method."):
+            yield str(node.module).split(".")[2]
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "method").rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_stage_two_imports_in_the_order_of_a_step(path):
+    part = path.relative_to(SOURCE / "method").parts[0].removesuffix(".py")
+    for other in imported_parts(path):
+        assert part == "__init__" or other == part or METHOD_RANK[other] < METHOD_RANK[part]
 
 
 @pytest.mark.parametrize("module", LIGHT)

@@ -29,14 +29,14 @@ from typing import Any
 import jax
 
 from angd import FisherRao
-from angd.experiments import vmc as experiments
-from angd.experiments.catalogue import DENSITIES
-from angd.experiments.environment import stamp
-from angd.experiments.files import write_atomically
-from angd.experiments.options import Vmc
-from angd.experiments.runner import Budget, Phase, Stand, cast, train
-from angd.experiments.sweep import configurations
 from angd.problems import vmc
+from angd.program.catalogue import DENSITIES
+from angd.recipes import vmc as experiments
+from angd.recipes.base import Vmc
+from angd.train.environment import stamp
+from angd.train.files import write_atomically
+from angd.train.loop import Budget, Phase, Stand, cast, train
+from angd.train.sweep import configurations
 from settled import settled
 
 OUT = Path(__file__).parent.parent / "results" / "beryllium.json"

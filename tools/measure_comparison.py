@@ -18,11 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from angd.experiments.config import Config
-from angd.experiments.environment import stamp
-from angd.experiments.files import write_atomically
-from angd.experiments.folder import Row
-from angd.experiments.sweep_command import SweepOptions, sweep
+from angd.program.commands.sweep import SweepOptions, sweep
+from angd.train.config import Config
+from angd.train.environment import stamp
+from angd.train.files import write_atomically
+from angd.train.folder import Row
 from settled import settled
 
 OUT = Path(__file__).parent.parent / "results" / "comparison.json"
@@ -43,7 +43,7 @@ def tuned(name: str, method: str, most: int, steps: int, work: Path) -> tuple[Co
 
 def final(config: Config, seed: int, work: Path) -> list[Row]:
     """The winner from another start."""
-    from angd.experiments.session import Session
+    from angd.train.run import Session
 
     config = replace(config, seed=seed)
     path = work / f"final-{config.experiment}-{config.optimizer}-{config.network}-{seed}"

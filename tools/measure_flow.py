@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import angd
-from angd.experiments.environment import stamp
-from angd.experiments.flow_problems import build
+from angd.problems.flows import build
+from angd.train.environment import stamp
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "theory"))

@@ -26,8 +26,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 import angd
-from angd.experiments.environment import stamp
-from angd.experiments.files import write_atomically
+from angd.train.environment import stamp
+from angd.train.files import write_atomically
 from settled import settled
 
 OUT = Path(__file__).parent.parent / "results" / "gap.json"

@@ -16,11 +16,11 @@ from typing import Any
 import jax
 
 import angd
-from angd.experiments.environment import stamp
-from angd.experiments.files import write_atomically
-from angd.experiments.pinn import CASES, spread
-from angd.experiments.runner import Budget, Phase, Stand, train
 from angd.problems.pinn import Fixed, Problem, Uniform
+from angd.recipes.pinn import CASES, spread
+from angd.train.environment import stamp
+from angd.train.files import write_atomically
+from angd.train.loop import Budget, Phase, Stand, train
 from settled import settled
 
 OUT = Path(__file__).parent.parent / "results" / "momentum.json"

@@ -15,11 +15,11 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
-from angd.cli import parse
-from angd.experiments.config import BUDGETS
-from angd.experiments.environment import stamp
-from angd.experiments.files import write_atomically
-from angd.experiments.folder import Row, RunFolder
+from angd.program.main import parse
+from angd.train.config import BUDGETS
+from angd.train.environment import stamp
+from angd.train.files import write_atomically
+from angd.train.folder import Row, RunFolder
 
 LOOKS = 60
 MEASURED = Path("runs") / "measured"
@@ -38,7 +38,7 @@ def run(arguments: str, row: str, seed: int, core: int) -> dict[str, Any]:
     """One run: its looks, thinned, and how it ended."""
     environment = os.environ | {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
     folder = RunFolder(MEASURED / f"{row}-{seed}")
-    angd = [sys.executable, "-m", "angd.cli", "run", *begun_or_resumed(arguments, seed, folder)]
+    angd = [sys.executable, "-m", "angd.program.main", "run", *begun_or_resumed(arguments, seed, folder)]
     command = ["taskset", "-c", str(core), *angd, "--checkpoint-seconds", "300"]
     subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=True)
     rows, summary = folder.rows(), folder.read("summary.json")

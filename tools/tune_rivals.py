@@ -10,9 +10,9 @@ import json
 import sys
 from pathlib import Path
 
-from angd.experiments.environment import stamp
-from angd.experiments.files import write_atomically
-from angd.experiments.sweep_command import SweepOptions, sweep
+from angd.program.commands.sweep import SweepOptions, sweep
+from angd.train.environment import stamp
+from angd.train.files import write_atomically
 
 OUT = Path(__file__).parent.parent / "results" / "rivals.json"
 # method: steps of those that reach the end, and what is tried

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from angd import cli
-from angd.cli import main
-from angd.experiments.flow_catalogue import FLOWS
-from angd.experiments.flow_problems import build
+from angd.problems.flows import build
+from angd.program import main as cli
+from angd.program.flow_catalogue import FLOWS
+from angd.program.main import main
 
 MISTAKES = [
     (["--manifold", "fishr-rao"], "did you mean 'fisher-rao'?"),
@@ -107,7 +107,7 @@ def test_every_command_answers_mistakes_in_one_sentence(arguments, words, capsys
 
 def test_none_of_these_mistakes_imports_jax(tmp_path):
     """One process answers all of them without it, in a fraction of the three seconds that each may take."""
-    code = f"import sys; from angd.cli import main; [main(a) for a in {[a for a, _ in COMMANDS]!r}]; "
+    code = f"import sys; from angd.program.main import main; [main(a) for a in {[a for a, _ in COMMANDS]!r}]; "
     code += "sys.exit(bool({'jax', 'numpy', 'matplotlib'} & set(sys.modules)))"
     start = time.perf_counter()
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
@@ -118,7 +118,7 @@ def test_none_of_these_mistakes_imports_jax(tmp_path):
 
 def test_a_bad_command_line_is_answered_at_once(tmp_path):
     start = time.perf_counter()
-    command = [sys.executable, "-m", "angd.cli", "run", "brgers"]
+    command = [sys.executable, "-m", "angd.program.main", "run", "brgers"]
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert run.returncode == 2
     assert time.perf_counter() - start < 3
@@ -141,7 +141,7 @@ def test_mistakes_get_one_sentence_and_exit_code_2(arguments, words, capsys):
 
 
 def test_mistakes_are_answered_before_jax_is_imported(tmp_path):
-    code = "import sys; from angd.cli import main; main(['flow', '--t1', '0']); sys.exit('jax' in sys.modules)"
+    code = "import sys; from angd.program.main import main; main(['flow', '--t1', '0']); sys.exit('jax' in sys.modules)"
     start = time.perf_counter()
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert run.returncode == 0, run.stderr

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from angd.cli import main
-from angd.experiments import reproduce_command
-from angd.experiments.compare_command import short
-from angd.experiments.folder import RunFolder
-from angd.experiments.report import command
+from angd.program.commands import reproduce as reproduce_command
+from angd.program.commands.compare import short
+from angd.program.main import main
+from angd.train.folder import RunFolder
+from angd.view.report import command
 
 CHROMIUM = shutil.which("chromium")
 
@@ -130,7 +130,7 @@ def test_a_browser_shows_the_figures_in_light_and_dark_on_phone_and_desktop(comp
     """No error on the console; the page has the colours of its theme; the figure's curves are there."""
     from matplotlib import image
 
-    from angd.experiments.themes import DARK, LIGHT
+    from angd.view.theme import DARK, LIGHT
 
     folder, _ = compared
     said = screenshot(folder / "report" / "report.html", tmp_path / "page.png", width, dark)

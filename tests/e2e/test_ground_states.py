@@ -10,7 +10,17 @@ import pytest
 @pytest.mark.slow
 @pytest.mark.parametrize("optimiser", ["angd-fr", "spring"])
 def test_helium_is_found_to_a_millihartree(tmp_path, optimiser):
-    command = [sys.executable, "-m", "angd.cli", "run", "vmc-he", "--optimizer", optimiser, "--max-cpu-seconds", "150"]
+    command = [
+        sys.executable,
+        "-m",
+        "angd.program.main",
+        "run",
+        "vmc-he",
+        "--optimizer",
+        optimiser,
+        "--max-cpu-seconds",
+        "150",
+    ]
     done = subprocess.run(
         [*command, "--out", str(tmp_path / "run"), "--json"], capture_output=True, text=True, check=True
     )

@@ -116,4 +116,4 @@ def test_a_gradient_flow_may_have_a_rate_that_falls():
 @pytest.mark.parametrize("rate", [-1.0, None, "fast"])
 def test_rates_of_presets_are_checked_as_they_were_said(rate):
     with pytest.raises(ValueError, match=r"got -1\.$" if rate == -1.0 else "must be a number or a function"):
-        angd.presets.spring(rate)
+        angd.published.spring(rate)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from angd.jacobian import Dense, jacobian
+from angd.method.jacobian import Dense, jacobian
+from angd.method.samples import Samples
 from angd.problems.pinn import (
     Adaptive,
     Balanced,
@@ -33,7 +34,6 @@ from angd.problems.pinn import (
     heat,
     observed,
 )
-from angd.samples import Samples
 
 SMALL = Network((6, 5))
 KEY = jax.random.key(0)

@@ -12,7 +12,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import angd
-from angd.baselines.base import slope
+from angd.method.baselines.base import slope
 from angd.problems.vmc import (
     MOLECULES,
     AroundNuclei,
@@ -79,7 +79,7 @@ def test_exact_states_are_found_with_no_variance(optimiser, wave, potential, sha
     opt = (
         angd.ANGD(flow, angd.FisherRao(), angd.Kernel(1e-6))
         if optimiser == "angd"
-        else angd.presets.spring(0.5, 1e-6, C=None)
+        else angd.published.spring(0.5, 1e-6, C=None)
     )
     params = jnp.asarray(0.7)
     walkers = eqx.filter_jit(chain)(jax.random.key(0), problem, params)
@@ -143,7 +143,7 @@ def test_fisher_rao_without_momentum_is_minsr_and_with_projection_spring():
     samples = angd.Samples(AroundNuclei(helium)(jax.random.key(1), 20))
     rate, damping, mu = 0.02, 1e-3, 0.9
     flat, unravel = ravel_pytree(params)
-    mine = {"minsr": angd.presets.minsr(rate, damping), "spring": angd.presets.spring(rate, damping, mu, C=None)}
+    mine = {"minsr": angd.published.minsr(rate, damping), "spring": angd.published.spring(rate, damping, mu, C=None)}
     scores_of = jax.jit(jax.vmap(lambda t, x: jax.grad(lambda t: problem.log_psi(unravel(t), x)[1])(t), (None, 0)))
     energies_of = jax.jit(lambda t: problem.local_energies(unravel(t), samples.x))
     for name, opt in mine.items():

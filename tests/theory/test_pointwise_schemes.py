@@ -14,7 +14,7 @@ from schedules import Decaying
 import angd
 from angd import ANGD, GGN, L2, Energy, Hs, Kernel, L2Pointwise, Normal, Samples
 from angd.flow.schedules import OnePlusOverTime
-from angd.metrics import NegativeHs
+from angd.method.metrics import NegativeHs
 
 EXACT = Normal(damping=0.0)
 WAVE = np.arange(1, 8)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import angd
-from angd import Kernel, Normal, Samples, presets
-from angd.jacobian import jacobian
+from angd import Kernel, Normal, Samples, published
+from angd.method.jacobian import jacobian
 
 STEPS = 5
 RNG = np.random.default_rng(7)
@@ -79,13 +79,13 @@ def spring(learning_rate, damping, momentum, decay=0.0, C=None):
 @pytest.mark.parametrize("eta", [0.0, 0.9], ids=["minSR", "SPRING"])
 def test_fisher_rao_without_momentum_is_minsr_and_with_projected_momentum_spring(eta):
     """lr = h²γ/2 and λ = 4 λ_SPRING, because ∂ log ρ = 2 ∂ log|ψ|."""
-    opt = presets.spring(0.02, 1e-3, eta, C=None) if eta else presets.minsr(0.02, 1e-3)
+    opt = published.spring(0.02, 1e-3, eta, C=None) if eta else published.minsr(0.02, 1e-3)
     assert np.abs(trajectory(opt, WaveFunction(), POINTS) - spring(0.02, 1e-3, eta)).max() < 1e-8
 
 
 def test_spring_constrains_what_it_applies_and_may_decay():
     """The update is d · min(η_k, √C/‖d‖) with η_k = η/(1 + εk), and the momentum keeps d."""
-    opt = presets.spring(angd.InverseTime(0.02, 0.1), 1e-3, 0.9, C=1e-4)
+    opt = published.spring(angd.InverseTime(0.02, 0.1), 1e-3, 0.9, C=1e-4)
     expected = spring(0.02, 1e-3, 0.9, decay=0.1, C=1e-4)
     assert np.abs(trajectory(opt, WaveFunction(), POINTS) - expected).max() < 1e-8
     assert np.abs(expected - spring(0.02, 1e-3, 0.9, decay=0.1)).max() > 1e-3
@@ -104,7 +104,7 @@ def test_ngd_in_the_energy_metric_is_damped_gauss_newton():
     for batch in POINTS:
         theta = theta - 0.7 * gauss_newton(theta, batch, 1e-3)
         expected.append(theta)
-    opt = presets.ngd(0.7, angd.Energy(), Normal(1e-3))
+    opt = published.ngd(0.7, angd.Energy(), Normal(1e-3))
     assert np.abs(trajectory(opt, Regression(), POINTS) - np.array(expected)).max() < 1e-8
 
 
@@ -118,7 +118,7 @@ def test_engd_is_gauss_newton_with_a_grid_line_search():
         d = gauss_newton(theta, batch, 1e-6)
         theta = min((theta - 0.5**j * d for j in range(12)), key=lambda t, b=batch: loss(t, b))
         expected.append(theta)
-    opt = presets.engd(1e-6)
+    opt = published.engd(1e-6)
     assert np.abs(trajectory(opt, Regression(), POINTS) - np.array(expected)).max() < 1e-8
 
 
@@ -129,7 +129,7 @@ def test_heavy_ball_in_the_energy_metric_is_heavy_ball_gauss_newton():
         move = mu * move - rate * gauss_newton(theta, batch, 1e-2)
         theta = theta + move
         expected.append(theta)
-    opt = presets.heavy_ball(mu, rate, angd.Energy(), Normal(1e-2))
+    opt = published.heavy_ball(mu, rate, angd.Energy(), Normal(1e-2))
     assert np.abs(trajectory(opt, Regression(), POINTS) - np.array(expected)).max() < 1e-8
 
 
@@ -147,7 +147,7 @@ def test_wqmc_is_the_least_squares_projection_of_the_drift():
         theta = theta + rate * np.linalg.solve(O.T @ O / 8 + damping * np.eye(9), v)
         x = x + 2 * rate * drift
         expected.append(theta)
-    opt = presets.wqmc(rate, damping, C=None, clip=None, solver=Normal(4 * damping))
+    opt = published.wqmc(rate, damping, C=None, clip=None, solver=Normal(4 * damping))
     step, params, seen = eqx.filter_jit(opt.step), THETA, []
     samples, state = POINTS[0], opt.init(WaveFunction(), THETA, POINTS[0])
     for _ in batches:
@@ -175,7 +175,7 @@ def test_nesterov_flow_in_l2_is_nesterovs_method_preconditioned():
         x = y - rate * np.linalg.solve(M, np.asarray(jax.grad(LinearModel().loss)(jnp.asarray(y), batch)))
         y, x_prev = x + k / (k + 3) * (x - x_prev), x
         expected.append(y)
-    opt = presets.nesterov(rate, angd.L2(), Normal(0.0))
+    opt = published.nesterov(rate, angd.L2(), Normal(0.0))
     found = []
     params, state, step = theta0, opt.init(LinearModel(), theta0, batch), eqx.filter_jit(opt.step)
     for _ in range(STEPS):

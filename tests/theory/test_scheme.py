@@ -13,11 +13,11 @@ from schedules import Decaying
 
 import angd
 from angd.flow.schedules import OnePlusOverTime
-from angd.metrics import L2, Energy, FisherRao, Hs
-from angd.samples import Samples
-from angd.solvers import Normal
-from angd.step import ANGD
-from angd.transport import JVP, Covector, CurrentJVP
+from angd.method.metrics import L2, Energy, FisherRao, Hs
+from angd.method.samples import Samples
+from angd.method.solvers import Normal
+from angd.method.step import ANGD
+from angd.method.transport import JVP, Covector, CurrentJVP
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 NODES, WEIGHTS = jnp.asarray(NODES), jnp.asarray(WEIGHTS / WEIGHTS.sum())

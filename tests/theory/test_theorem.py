@@ -10,7 +10,7 @@ from reference import power_oscillator
 from schedules import theorem_flow
 
 import angd
-from angd.experiments.flow_problems import build
+from angd.problems.flows import build
 
 WINDOWS = [(1, 5), (5, 10), (10, 20), (20, 50), (50, 100), (100, 200)]
 COUNTEREXAMPLE = [3.59, 5.29, 7.51, 11.95, 16.91, 23.87]

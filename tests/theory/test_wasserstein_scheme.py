@@ -11,8 +11,8 @@ from schedules import Decaying
 
 import angd
 from angd import ANGD, AffineRefit, KernelRefit, Normal, ParametricWasserstein, Restart, Samples, Wasserstein
-from angd.metrics import wasserstein
-from angd.transport import CurrentJVP
+from angd.method.metrics import wasserstein
+from angd.method.transport import CurrentJVP
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(12)
 NODES, WEIGHTS = jnp.asarray(NODES), jnp.asarray(WEIGHTS / WEIGHTS.sum())

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from angd.metrics import Energy
+from angd.method.metrics import Energy
+from angd.method.samples import Samples
 from angd.problems.pinn.domains import Box, Data, Face, Faces
 from angd.problems.pinn.networks import Model
-from angd.samples import Samples
 
 Equation = Callable[[Callable[[Array], Array], Any], Array]
 INTERIOR = "interior"

@@ -17,9 +17,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 from scipy.stats import qmc
 
+from angd.method.samples import Samples
 from angd.problems.pinn.domains import Faces
 from angd.problems.pinn.problem import INTERIOR, Problem
-from angd.samples import Samples
 
 LONG = 100  # steps that fit the points of a large network
 

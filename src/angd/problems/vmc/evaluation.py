@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from angd.method.samples import check_start
 from angd.problems.vmc.problem import RefusedWave
-from angd.samples import check_start
 from angd.tree import in_precision
 
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
-from angd.baselines.base import report
-from angd.jacobian import check_params
+from angd.method.baselines.base import report
+from angd.method.jacobian import check_params
 from angd.problems.vmc.ferminet import FermiNet
 from angd.problems.vmc.hartree_fock import HartreeFock
 from angd.problems.vmc.problem import GroundState

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PyTree
 
-from angd.samples import Samples
+from angd.method.samples import Samples
 
 Wave = Callable[[PyTree, Array], tuple[Array, Array]]
 CENTRES = ("median", "mean")

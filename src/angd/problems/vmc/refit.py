@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from angd.metrics.refit import AbstractRefit
+from angd.method.metrics.refit import AbstractRefit
 from angd.problems.vmc.molecules import Molecule
 
 

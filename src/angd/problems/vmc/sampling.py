@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from angd.method.samples import Samples
 from angd.problems.vmc.molecules import Molecule
-from angd.samples import Samples
 
 
 class Walkers(Samples):

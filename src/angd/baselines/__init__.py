@@ -1,6 +1,0 @@
-"""What one would use instead, behind the same `init` and `step`: SGD, Adam, L-BFGS, self-scaled Broyden."""
-
-from angd.baselines.base import Baseline, Decayed, FirstOrder, adam, lbfgs, sgd
-from angd.baselines.broyden import SelfScaledBroyden
-
-__all__ = ["Baseline", "Decayed", "FirstOrder", "SelfScaledBroyden", "adam", "lbfgs", "sgd"]

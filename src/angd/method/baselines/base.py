@@ -1,0 +1,135 @@
+"""Any optax transformation behind `init` and `step`: SGD, Adam, L-BFGS."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, PyTree
+
+from angd.method.jacobian import check_params
+from angd.method.metrics.pointwise import over, variations
+from angd.method.samples import check_start
+from angd.method.step import Info
+from angd.results import RESULTS
+from angd.tree import all_finite, dot, norm, where
+
+
+class AbstractBaseline(eqx.Module):
+    """An optax transformation, for problems with a loss or a density; a step that is not finite is refused."""
+
+    @abc.abstractmethod
+    def rule(self) -> optax.GradientTransformationExtraArgs:
+        """The transformation."""
+
+    def init(self, problem: Any, params: PyTree, samples: Any) -> PyTree:
+        check_params(params)
+        check_start(problem, params, samples)
+        return self.rule().init(params)
+
+    def step(self, problem: Any, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Info]:
+        def loss(params: PyTree) -> Any:
+            return problem.loss(params, samples)
+
+        value, gradient, samples = slope(problem, params, samples)
+        update, after = self.rule().update(gradient, state, params, value=value, grad=gradient, value_fn=loss)
+        ok = all_finite(update) & jnp.isfinite(value)
+        params, state = where(ok, (optax.apply_updates(params, update), after), (params, state))
+        return params, samples, state, report(value, gradient, update, ok)
+
+
+def slope(problem: Any, params: PyTree, samples: Any) -> tuple[Array, PyTree, Any]:
+    """L and ∂_θ L: of a `loss`, or for densities E[(f − E f) ∂_θ log ρ] with f = δL/δρ at the samples; and the samples,
+    bad ones replaced."""
+    if hasattr(problem, "loss"):
+        return *jax.value_and_grad(problem.loss)(params, samples), samples
+    fit, f, _ = variations(problem, params, samples)
+    force = fit.centre(f)
+
+    def weighed(params: PyTree) -> Array:
+        return fit.mean(force * over(problem.log_density, params, fit.x))
+
+    value = problem.loss_of(f, fit) if hasattr(problem, "loss_of") else fit.mean(f)
+    return value, jax.grad(weighed)(params), fit.weighed_as(samples)
+
+
+class Baseline(AbstractBaseline):
+    """Any optax transformation."""
+
+    transformation: optax.GradientTransformationExtraArgs
+
+    def rule(self) -> optax.GradientTransformationExtraArgs:
+        return self.transformation
+
+
+class FirstOrder(AbstractBaseline):
+    """Adam, or gradient descent with momentum where `second` is None; the rate halves every `halving` steps.
+
+    Its numbers are arrays, so that a sweep over them compiles once.
+    """
+
+    rate: Any
+    halving: Any = jnp.inf
+    momentum: Any = 0.9
+    second: Any = 0.999
+    weight_decay: Any = 0.0
+
+    def rule(self) -> optax.GradientTransformationExtraArgs:
+        def rate(k: Any) -> Any:
+            return self.rate * 0.5 ** (k / self.halving)
+
+        moved = optax.trace(self.momentum) if self.second is None else optax.scale_by_adam(self.momentum, self.second)
+        parts = (moved, optax.add_decayed_weights(self.weight_decay), optax.scale_by_learning_rate(rate))
+        return optax.with_extra_args_support(optax.chain(*parts))
+
+
+class Decayed(eqx.Module):
+    """Any optimiser, and after each step it takes θ ← (1 − `amount`) θ."""
+
+    inner: Any
+    amount: Any
+
+    def init(self, problem: Any, params: PyTree, samples: Any) -> PyTree:
+        return self.inner.init(problem, params, samples)
+
+    def step(self, problem: Any, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Info]:
+        params, samples, state, info = self.inner.step(problem, params, samples, state)
+        shrink = jnp.where(info.accepted, 1 - self.amount, 1.0)
+        return jax.tree.map(lambda leaf: (shrink * leaf).astype(leaf.dtype), params), samples, state, info
+
+
+def sgd(rate: Any, momentum: float | None = None) -> Baseline:
+    """Stochastic gradient descent; `rate` is a number or an optax schedule."""
+    return _baseline(optax.sgd(rate, momentum))
+
+
+def adam(rate: Any = 1e-3) -> Baseline:
+    """Adam; `rate` is a number or an optax schedule."""
+    return _baseline(optax.adam(rate))
+
+
+def lbfgs(memory: int = 50) -> Baseline:
+    """L-BFGS with optax's zoom line search, for fixed samples."""
+    return _baseline(optax.lbfgs(memory_size=memory))
+
+
+def _baseline(transformation: optax.GradientTransformation) -> Baseline:
+    return Baseline(optax.with_extra_args_support(transformation))
+
+
+def report(value: Any, gradient: PyTree, update: PyTree, ok: Any) -> Info:
+    """What one step of a rival reports."""
+    nothing = jnp.full((), jnp.nan)
+    return Info(
+        loss=value,
+        norm=norm(update),
+        moved=jnp.where(ok, norm(update), 0.0),
+        slope=dot(gradient, update),
+        damping=nothing,
+        ratio=nothing,
+        accepted=ok,
+        restarted=jnp.zeros((), bool),
+        result=RESULTS.where(ok, RESULTS.successful, RESULTS.loss_not_finite),
+    )

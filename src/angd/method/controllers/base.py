@@ -1,0 +1,200 @@
+"""What may happen to a step between its direction and the parameters.
+
+A controller receives a `Trial` (the direction as solved) and may change it with the help of a `Proposal`, which finds
+directions for other dampings or from rest and compares losses. Controllers are chained: each sees what the one before
+it left.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+
+from angd.method.solvers.base import AbstractPrepared, Solution
+from angd.method.system import AbstractSystem, Rows
+from angd.tree import combine, dot, norm, scale, where, zeros_like
+
+
+class Trial(eqx.Module):
+    """A step as it stands: θ would move by `scale` h d.
+
+    **Attributes:** `ok`: the direction is finite; `converged`: it meets the solver's tolerance; `damping`: its λ;
+    `restarted`: there was momentum, and it was dropped; `accepted`: it will be taken; `ratio`: actual over predicted
+    decrease of the loss, NaN where nobody asked.
+    """
+
+    d: PyTree
+    ok: Bool[Array, ""]
+    converged: Bool[Array, ""]
+    damping: Float[Array, ""]
+    scale: Float[Array, ""]
+    restarted: Bool[Array, ""]
+    accepted: Bool[Array, ""]
+    ratio: Float[Array, ""]
+
+    @classmethod
+    def of(cls, solution: Solution, damping: Float[Array, ""], restarted: Any = False) -> "Trial":
+        one = jnp.ones((), damping.dtype)
+        yes = jnp.ones((), bool)
+        return cls(
+            d=solution.d,
+            ok=solution.ok,
+            converged=solution.converged,
+            damping=damping,
+            scale=one,
+            restarted=jnp.full((), restarted),
+            accepted=yes,
+            ratio=jnp.nan * one,
+        )
+
+
+class Proposal(eqx.Module):
+    """What a controller may ask about the present step."""
+
+    params: PyTree
+    h: Float[Array, ""]
+    system: AbstractSystem
+    at_rest: AbstractSystem
+    descent: AbstractSystem
+    centre: PyTree
+    gradient: PyTree
+    prepared: AbstractPrepared
+    evaluate: Callable[[PyTree], Float[Array, ""]]
+    bend: Callable[[PyTree], Float[Array, "N"]]
+    gauss_newton: bool = eqx.field(static=True)
+
+    def direction(self, damping: Float[Array, ""]) -> Trial:
+        """The direction with momentum."""
+        return Trial.of(self.prepared.at(damping).direction(self.system, self.centre), damping)
+
+    def from_rest(self, damping: Float[Array, ""]) -> Trial:
+        """The direction of the force alone."""
+        nothing = zeros_like(self.centre)
+        return Trial.of(self.prepared.at(damping).direction(self.at_rest, nothing), damping, self.moving())
+
+    def moving(self) -> Bool[Array, ""]:
+        """Is there momentum that a step from rest would drop?"""
+        pairs = [(self.centre, zeros_like(self.centre)), (self.system.given, self.at_rest.given)]
+        same = [jnp.array_equal(a, b) for pair in pairs for a, b in zip(*map(jax.tree.leaves, pair), strict=True)]
+        return ~jnp.all(jnp.stack(same))
+
+    def downhill(self, damping: Float[Array, ""]) -> Trial:
+        """−hγ (G + λI)⁻¹ ∂_θ L: the natural gradient of the metric in which the model is projected; it descends."""
+        nothing = zeros_like(self.centre)
+        return Trial.of(self.prepared.at(damping).direction(self.descent, nothing), damping, restarted=True)
+
+    def slope(self, d: PyTree) -> Float[Array, ""]:
+        """⟨∂_θ L, d⟩: negative where d descends."""
+        return dot(self.gradient, d)
+
+    def step(self, trial: Trial) -> PyTree:
+        """What θ would move by."""
+        return scale(trial.scale * self.h, trial.d)
+
+    def present(self) -> Float[Array, ""]:
+        """L before the step."""
+        return self.evaluate(self.params)
+
+    def loss(self, step: PyTree) -> Float[Array, ""]:
+        """L after a step."""
+        return self.evaluate(combine((1.0, self.params), (1.0, step)))
+
+    def predicted(self, step: PyTree) -> Float[Array, ""]:
+        """The decrease that the model of the loss promises: quadratic where G is its curvature, linear elsewhere."""
+        linear = -dot(self.gradient, step)
+        if not self.gauss_newton:
+            return linear
+        pushed = self.system.push(step)
+        return linear - jnp.vdot(self.system.omega, pushed**2) / 2
+
+    def bent(self, trial: Trial, limit: float) -> Trial:
+        """The trial with its geodesic correction, d + ½ h a with (G + λI) a = −OᵀW ∂²r(d, d), if ‖h a‖ ≤ limit ‖d‖."""
+        force = Rows(O=self.system.O, b=-self.bend(trial.d), omega=self.system.omega)
+        a = self.prepared.at(trial.damping).direction(force, zeros_like(trial.d)).d
+        small = norm(a) * self.h * trial.scale <= limit * norm(trial.d)
+        half = jnp.where(small, trial.scale * self.h / 2, 0.0)
+        return eqx.tree_at(lambda t: t.d, trial, combine((1.0, trial.d), (half, where(small, a, zeros_like(a)))))
+
+    def gain(self, step: PyTree, before: Float[Array, ""], model: PyTree | None = None) -> Float[Array, ""]:
+        """Actual over predicted decrease; −∞ where the loss is not finite or no decrease was predicted.
+
+        The prediction is that for `model`, where it is another step than the one taken.
+        """
+        predicted = self.predicted(step if model is None else model)
+        ratio = (before - self.loss(step)) / jnp.where(predicted > 0, predicted, 1.0)
+        return jnp.where(jnp.isfinite(ratio) & (predicted > 0), ratio, -jnp.inf)
+
+
+class AbstractController(eqx.Module):
+    """Decides about a step."""
+
+    @property
+    def many(self) -> bool:
+        """Will it ask for many dampings in one step?"""
+        return False
+
+    @property
+    def compares_losses(self) -> bool:
+        """Will it ask for the loss at other parameters?"""
+        return False
+
+    def init(self, damping: Float[Array, ""]) -> PyTree:
+        """What the controller carries from step to step; `damping` is the solver's."""
+        return None
+
+    def damping(self, memory: PyTree, damping: Float[Array, ""]) -> Float[Array, ""]:
+        """λ to solve this step with."""
+        return damping
+
+    @abc.abstractmethod
+    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+        """The trial after this controller, and what it carries on."""
+
+
+class Constant(AbstractController):
+    """Take every finite step as it is."""
+
+    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+        return trial, memory
+
+
+class Chain(AbstractController):
+    """One controller after the other."""
+
+    controllers: tuple[AbstractController, ...]
+
+    @property
+    def many(self) -> bool:
+        return any(controller.many for controller in self.controllers)
+
+    @property
+    def compares_losses(self) -> bool:
+        return any(controller.compares_losses for controller in self.controllers)
+
+    def init(self, damping: Float[Array, ""]) -> PyTree:
+        return tuple(controller.init(damping) for controller in self.controllers)
+
+    def damping(self, memory: PyTree, damping: Float[Array, ""]) -> Float[Array, ""]:
+        for controller, own in zip(self.controllers, memory, strict=True):
+            damping = controller.damping(own, damping)
+        return damping
+
+    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+        after = []
+        for controller, own in zip(self.controllers, memory, strict=True):
+            trial, own = controller.adjust(proposal, trial, own)
+            after.append(own)
+        return trial, tuple(after)
+
+
+def chain(controllers: Any) -> AbstractController:
+    """Chain controllers in order: `chain([Restart(), StepNorm(1e-3)])`."""
+    controllers = tuple(controllers)
+    strangers = [c for c in controllers if not isinstance(c, AbstractController)]
+    if strangers or not controllers:
+        raise ValueError(f"chain takes a list of controllers, got {strangers or 'an empty one'}.")
+    return Chain(controllers)

@@ -1,0 +1,57 @@
+"""Controllers that look at the direction only: they need no loss, so they serve densities as well."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import PyTree
+
+from angd.flow.schedules import is_concrete
+from angd.method.controllers.base import AbstractController, Proposal, Trial
+from angd.tree import norm
+
+
+class StepNorm(AbstractController):
+    """Shorten the step to ‖h d‖ ≤ √C. What is remembered as momentum is the full d.
+
+    SPRING uses C = 1e-3; on small systems that is often far too little.
+    """
+
+    C: Any
+
+    def __check_init__(self):
+        if is_concrete(self.C) and not self.C > 0:
+            raise ValueError(f"StepNorm: C must be positive, got {self.C}.")
+
+    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+        length = norm(proposal.step(trial))
+        shorter = jnp.minimum(1.0, jnp.sqrt(self.C) / jnp.where(length > 0, length, 1.0))
+        return eqx.tree_at(lambda t: t.scale, trial, trial.scale * shorter.astype(trial.scale.dtype)), memory
+
+
+class Restart(AbstractController):
+    """Drop the momentum and step from rest: when ‖d‖ exceeds `above`, or, without it, when d would climb, ⟨∂L, d⟩ > 0.
+
+    The sign test does not depend on coordinates. If the step from rest climbs too (Wasserstein-2 and H^s with s < 0
+    project in a metric that is not their own), the natural gradient of the projection's metric is taken instead.
+    """
+
+    above: float | None = None
+
+    def __check_init__(self):
+        if self.above is not None and not self.above > 0:
+            raise ValueError(f"Restart: above must be positive, got {self.above}.")
+
+    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+        if self.above is not None:
+            return lax.cond(
+                norm(trial.d) > self.above, lambda: proposal.from_rest(trial.damping), lambda: trial
+            ), memory
+        return lax.cond(proposal.slope(trial.d) > 0, lambda: _descend(proposal, trial), lambda: trial), memory
+
+
+def _descend(proposal: Proposal, trial: Trial) -> Trial:
+    """From rest; and if that climbs as well, downhill."""
+    rest = proposal.from_rest(trial.damping)
+    return lax.cond(proposal.slope(rest.d) > 0, lambda: proposal.downhill(trial.damping), lambda: rest)

@@ -1,0 +1,110 @@
+"""O a few rows at a time: nothing of size n × p is ever held, rows are computed again when they are needed."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, PyTree
+
+from angd.method.jacobian.base import AbstractJacobian, Layout, as_pytree, batch_shape, pull_back
+from angd.method.jacobian.factored import Factored
+from angd.method.jacobian.symmetric import mirror, outer, weigh, weigh_rows
+
+ROWS = 256
+
+
+class Chunked(AbstractJacobian):
+    """O as a function of the samples, `size` of them at a time."""
+
+    f: Callable[..., Any]
+    params: PyTree
+    xs: PyTree
+    layout: Layout = eqx.field(static=True)
+    shape: tuple[int, ...] = eqx.field(static=True)
+    size: int = eqx.field(static=True, default=ROWS)
+
+    @classmethod
+    def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree, size: int = ROWS) -> "Chunked":
+        shape = batch_shape(f, params, xs)
+        layout, size = Layout.of(params), min(size, shape[0])
+        return cls(f=as_pytree(f), params=params, xs=xs, layout=layout, shape=shape, size=size)
+
+    def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
+        direction = self.layout.cast(d)
+
+        def push(x: PyTree) -> Array:
+            return jax.jvp(lambda params: self.f(params, x), (self.params,), (direction,))[1]
+
+        return lax.map(push, self.xs, batch_size=self.size).astype(self.layout.dtype)
+
+    def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
+        def pull(total: PyTree, chunk: tuple[PyTree, Array]) -> tuple[PyTree, None]:
+            xs, y = chunk
+            part = pull_back(lambda params: jax.vmap(self.f, (None, 0))(params, xs), self.params, y)
+            return jax.tree.map(jnp.add, total, part), None
+
+        chunks = (self._cut(self.xs), self._cut(y, fill=0.0))
+        return lax.scan(pull, jax.tree.map(jnp.zeros_like, self.params), chunks)[0]
+
+    def kernel(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "N N"]:
+        xs, side = self._cut(self.xs), self.size * self._m
+
+        def strip(i: Array, lower: Array) -> Array:
+            mine = self._rows(jax.tree.map(lambda x: x[i], xs))
+
+            def put(j: Array, lower: Array) -> Array:
+                pair = mine @ self._rows(jax.tree.map(lambda x: x[j], xs)).T
+                return lax.dynamic_update_slice(lower, pair, (i * side, j * side))
+
+            return lax.fori_loop(0, i + 1, put, lower)
+
+        total = self._count * side
+        lower = lax.fori_loop(0, self._count, strip, jnp.zeros((total, total), self.layout.dtype))
+        return weigh(mirror(lower[: self.n_rows, : self.n_rows]), scale)
+
+    def gram(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "p p"]:
+        weights = jnp.ones(self.n_rows, self.layout.dtype) if scale is None else scale
+
+        def add(total: Array, chunk: tuple[PyTree, Array]) -> tuple[Array, None]:
+            xs, weights = chunk
+            return total + outer(weigh_rows(self._rows(xs), weights.reshape(-1)).T), None
+
+        chunks = (self._cut(self.xs), self._cut(weights.reshape(-1, self._m), fill=0.0))
+        return lax.scan(add, jnp.zeros((self.n_params,) * 2, self.layout.dtype), chunks)[0]
+
+    def squares(self, weights: Float[Array, " N"]) -> Float[Array, " p"]:
+        def add(total: Array, chunk: tuple[PyTree, Array]) -> tuple[Array, None]:
+            xs, weights = chunk
+            return total + weights.reshape(-1) @ self._rows(xs) ** 2, None
+
+        chunks = (self._cut(self.xs), self._cut(weights.reshape(-1, self._m), fill=0.0))
+        return lax.scan(add, jnp.zeros(self.n_params, self.layout.dtype), chunks)[0]
+
+    def dense(self) -> Float[Array, "N p"]:
+        return lax.map(self._rows, self._cut(self.xs)).reshape(-1, self.n_params)[: self.n_rows]
+
+    @property
+    def _m(self) -> int:
+        return math.prod(self.shape[1:])
+
+    @property
+    def _count(self) -> int:
+        return -(-self.shape[0] // self.size)
+
+    def _rows(self, xs: PyTree) -> Float[Array, "rows p"]:
+        return Factored.of(self.f, self.params, xs).dense()
+
+    def _cut(self, xs: PyTree, fill: float | None = None) -> PyTree:
+        """Chunks of samples; the last one is filled up with copies of the last sample, or with `fill`."""
+        missing = self._count * self.size - self.shape[0]
+
+        def cut(x: Array) -> Array:
+            extra = x[-1:] if fill is None else jnp.full_like(x[-1:], fill)
+            whole = jnp.concatenate([x, jnp.repeat(extra, missing, axis=0)])
+            return whole.reshape(self._count, self.size, *x.shape[1:])
+
+        return jax.tree.map(cut, xs)

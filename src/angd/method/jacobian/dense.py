@@ -1,0 +1,39 @@
+"""O as one matrix: the right form when it fits and nothing is gained by its factors."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float, PyTree
+
+from angd.method.jacobian.base import AbstractJacobian, Layout
+from angd.method.jacobian.factored import Factored
+from angd.method.jacobian.symmetric import outer, weigh, weigh_rows
+
+
+class Dense(AbstractJacobian):
+    """O held as `matrix`, assembled from the layers' factors."""
+
+    matrix: Float[Array, "N p"]
+    layout: Layout = eqx.field(static=True)
+    shape: tuple[int, ...] = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree) -> "Dense":
+        factored = Factored.of(f, params, xs)
+        return cls(matrix=factored.dense(), layout=factored.layout, shape=factored.shape)
+
+    def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
+        return (self.matrix @ self.layout.ravel(d)).reshape(self.shape)
+
+    def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
+        return self.layout.unravel(y.reshape(-1) @ self.matrix)
+
+    def kernel(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "N N"]:
+        return weigh(outer(self.matrix), scale)
+
+    def gram(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "p p"]:
+        return outer(weigh_rows(self.matrix, scale).T)
+
+    def dense(self) -> Float[Array, "N p"]:
+        return self.matrix

@@ -1,0 +1,81 @@
+"""O as layer factors: every product straight from the small arrays (a, g).
+
+The kernel takes, leaf by leaf, whichever is cheaper: the Hadamard form Σ_{t,t'} (a_t a_t'ᵀ) ∘ (g_t g_t'ᵀ), which never
+sees in × out numbers per sample, or the per-sample gradients of that leaf and one large product.
+"""
+
+import math
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, PyTree
+
+from angd.method.jacobian.base import AbstractJacobian, Layout
+from angd.method.jacobian.leaves import backward, block, chunked, forward, hadamard, hadamard_wins, rows, side_by_side
+from angd.method.jacobian.symmetric import outer, outer_blocks, weigh, weigh_rows
+from angd.method.jacobian.taps import Group, Leaf, taps
+
+# Rows (samples × outputs × uses) per block of a Hadamard product: two such blocks of inner products stay in the cache.
+BLOCK = 320
+
+
+class Factored(AbstractJacobian):
+    """O held as the activations and cotangents of each parameter leaf; see `angd.method.jacobian.taps`."""
+
+    leaves: tuple[Leaf, ...]
+    layout: Layout = eqx.field(static=True)
+    shape: tuple[int, ...] = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree) -> "Factored":
+        batch = jax.vmap(lambda x: taps(f, params, x))(xs)
+        # Factors are computed once: fused into the products that use them they would be computed again and again.
+        leaves = lax.optimization_barrier(batch.leaves)
+        return cls(leaves=leaves, layout=Layout.of(params), shape=batch.value.shape)
+
+    def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
+        directions = self.layout.treedef.flatten_up_to(d)
+        parts = [forward(g, v) for leaf, v in zip(self.leaves, directions, strict=True) for g in leaf.groups]
+        return sum(parts, jnp.zeros(self._rows, self.layout.dtype)).reshape(self.shape)
+
+    def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
+        y = y.reshape(self._rows)
+        pulled = [sum((backward(g, y) for g in leaf.groups), jnp.zeros(leaf.shape)) for leaf in self.leaves]
+        cast = [leaf.astype(dtype) for leaf, dtype in zip(pulled, self.layout.dtypes, strict=True)]
+        return self.layout.treedef.unflatten(cast)
+
+    def kernel(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "N N"]:
+        paired = [g for leaf in self.leaves if leaf.separate for g in leaf.groups if hadamard_wins(g)]
+        whole = self._paired_kernel(paired) if paired else jnp.zeros((self.n_rows,) * 2, self.layout.dtype)
+        columns = [part for leaf in self.leaves for part in self._columns(leaf)]
+        return weigh(whole + outer(side_by_side(columns)) if columns else whole, scale)
+
+    def gram(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "p p"]:
+        return outer(weigh_rows(self.dense(), scale).T)
+
+    def dense(self) -> Float[Array, "N p"]:
+        return side_by_side([rows(leaf, *self._rows, self.layout.dtype) for leaf in self.leaves])
+
+    @property
+    def _rows(self) -> tuple[int, int]:
+        return self.shape[0], math.prod(self.shape[1:])
+
+    def _columns(self, leaf: Leaf) -> list[Float[Array, "N width"]]:
+        """The part of a leaf that enters the kernel as whole gradients."""
+        if not leaf.separate:
+            return [rows(leaf, *self._rows, self.layout.dtype)]
+        return [block(g).reshape(self.n_rows, -1) for g in leaf.groups if not hadamard_wins(g)]
+
+    def _paired_kernel(self, groups: list[Group]) -> Float[Array, "N N"]:
+        """Sum of Hadamard forms, over blocks of samples small enough for the cache."""
+        n, m = self._rows
+        size = min(n, max(8, BLOCK // (m * max(g.a.shape[3] for g in groups))))
+        count = -(-n // size)
+        cut = [chunked(g, count, size) for g in groups]
+        kernel = outer_blocks(count, size * m, lambda i, j: reduce(jnp.add, (hadamard(g, i, j) for g in cut)))
+        return kernel[: n * m, : n * m]

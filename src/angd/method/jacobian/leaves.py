@@ -1,0 +1,97 @@
+"""The algebra of one leaf's factors over a batch: `a` is (n, c, B, T, in) and `g` is (n, m, B, T, out)."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from angd.method.jacobian.taps import Group, Leaf
+
+# Cost of one entry of a Hadamard product, in multiply-adds of a large matrix product; fitted to measured times.
+HADAMARD = 64
+# Up to so many uses, a sum of outer products is one fused loop; beyond, a batched matrix product is faster.
+FUSED = 8
+
+
+def forward(group: Group, d: Float[Array, "..."]) -> Float[Array, "n m"]:
+    """`O_leaf d`: push the leaf's direction through the activations, then pair with the cotangents."""
+    moved = jnp.einsum("ncbti,bio->ncbto", group.a, group.arrangement(d).astype(group.a.dtype))
+    return jnp.sum(moved * group.g, axis=(2, 3, 4))
+
+
+def backward(group: Group, y: Float[Array, "n m"]) -> Float[Array, "..."]:
+    """`O_leafᵀ y`."""
+    weighted = group.g * y[:, :, None, None, None]
+    if group.a.shape[1] == 1:
+        weighted = weighted.sum(1, keepdims=True)
+    return group.arrangement.transpose(jnp.einsum("ncbti,ncbto->bio", group.a, weighted))
+
+
+def block(group: Group) -> Float[Array, "n m B in out"]:
+    """Per-sample gradients Σ_t a_t ⊗ g_t in the group's own arrangement."""
+    a, g = group.a, group.g
+    if a.shape[3] > FUSED:
+        a = jnp.broadcast_to(a, (*g.shape[:2], *a.shape[2:]))
+        return jnp.einsum("nmbti,nmbto->nmbio", a, g)
+    terms = [a[:, :, :, t, :, None] * g[:, :, :, t, None, :] for t in range(a.shape[3])]
+    return sum(terms[1:], terms[0])
+
+
+def rows(leaf: Leaf, n: int, m: int, dtype: jnp.dtype) -> Float[Array, "N leaf"]:
+    """Rows of the Jacobian for one leaf, in the order of its entries."""
+    moved = [jax.vmap(jax.vmap(group.arrangement.transpose))(block(group)) for group in leaf.groups]
+    total = sum(moved[1:], moved[0]) if moved else jnp.zeros((n, m, *leaf.shape), dtype)
+    return total.reshape(n * m, math.prod(leaf.shape)).astype(dtype)
+
+
+def side_by_side(columns: list[Float[Array, "N _"]]) -> Float[Array, "N p"]:
+    """One matrix from its column blocks, each written in place (on CPU twice as fast as a concatenation)."""
+    stops = [0, *itertools.accumulate(part.shape[1] for part in columns)]
+    whole = jnp.zeros((columns[0].shape[0], stops[-1]), columns[0].dtype)
+    for start, part in zip(stops, columns, strict=False):
+        whole = lax.dynamic_update_slice(whole, part.astype(whole.dtype), (0, start))
+    return whole
+
+
+def pair_cost(group: Group) -> float:
+    """Multiply-adds per entry of the kernel in Hadamard form: T² pairs of inner products."""
+    (_, c, batch, uses, ins), (_, m, _, _, outs) = group.a.shape, group.g.shape
+    return batch * uses**2 * (ins * (c / m) ** 2 + outs + HADAMARD)
+
+
+def whole_cost(group: Group) -> float:
+    """Multiply-adds per entry of the kernel from per-sample gradients, their assembly included."""
+    (n, _, batch, uses, ins), (_, m, _, _, outs) = group.a.shape, group.g.shape
+    return batch * ins * outs * (1 + 8 * uses / (n * m))
+
+
+def hadamard_wins(group: Group) -> bool:
+    """Is the Hadamard form the cheaper one?"""
+    return pair_cost(group) < whole_cost(group)
+
+
+def chunked(group: Group, count: int, size: int) -> Group:
+    """Samples in `count` blocks of `size`, padded with zeros."""
+
+    def cut(x: Array) -> Array:
+        padded = jnp.pad(x, ((0, count * size - x.shape[0]), *((0, 0),) * 4))
+        return padded.reshape(count, size, *x.shape[1:])
+
+    return Group(group.arrangement, cut(group.a), cut(group.g))
+
+
+def hadamard(group: Group, i: Array, j: Array) -> Float[Array, "N N"]:
+    """Block (i, j) of the kernel: Σ_b Σ_{t,t'} (a_t · a_t') (g_t · g_t')."""
+    product = _inner(group.a[i], group.a[j]) * _inner(group.g[i], group.g[j])
+    block = product.sum((0, 1, 4))
+    return block.reshape(block.shape[0] * block.shape[1], -1)
+
+
+def _inner(x: Float[Array, "s c B T k"], y: Float[Array, "s c B T k"]) -> Float[Array, "B T s c T s c"]:
+    """All inner products between two blocks of samples, as one matrix product per b."""
+    (s, c, batch, uses, k) = x.shape
+    x, y = (lax.transpose(z, (2, 3, 0, 1, 4)).reshape(batch, uses * s * c, k) for z in (x, y))
+    return jnp.einsum("bik,bjk->bij", x, y).reshape(batch, uses, s, c, uses, s, c)

@@ -1,0 +1,69 @@
+"""O as two linear maps: one forward and one reverse pass, and nothing in memory."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, PyTree
+
+from angd.method.jacobian.base import AbstractJacobian, Layout, as_pytree, batch_shape, pull_back
+from angd.method.jacobian.symmetric import weigh
+
+COLUMNS = 32
+
+
+class MatrixFree(AbstractJacobian):
+    """O by `jvp` and `vjp` over the whole batch; matrices are built column by column, `COLUMNS` at a time."""
+
+    f: Callable[..., Any]
+    params: PyTree
+    xs: PyTree
+    layout: Layout = eqx.field(static=True)
+    shape: tuple[int, ...] = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree) -> "MatrixFree":
+        shape = batch_shape(f, params, xs)
+        return cls(f=as_pytree(f), params=params, xs=xs, layout=Layout.of(params), shape=shape)
+
+    def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
+        return jax.jvp(self._batch, (self.params,), (self.layout.cast(d),))[1].astype(self.layout.dtype)
+
+    def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
+        return pull_back(self._batch, self.params, y)
+
+    def kernel(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "N N"]:
+        columns = self._map(lambda e: self.matvec(self.rmatvec(e.reshape(self.shape))).reshape(-1), self.n_rows)
+        return weigh(columns, scale)
+
+    def gram(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "p p"]:
+        squares = jnp.ones(self.shape) if scale is None else scale.reshape(self.shape) ** 2
+
+        def column(e: Float[Array, " p"]) -> Float[Array, " p"]:
+            return self.layout.ravel(self.rmatvec(squares * self.matvec(self.layout.unravel(e))))
+
+        return self._map(column, self.n_params)
+
+    def squares(self, weights: Float[Array, " N"]) -> Float[Array, " p"]:
+        def add(k: Array, total: Array) -> Array:
+            unit = (jnp.arange(self.n_rows) == k).astype(self.layout.dtype)
+            return total + weights[k] * self.layout.ravel(self.rmatvec(unit.reshape(self.shape))) ** 2
+
+        return lax.fori_loop(0, self.n_rows, add, jnp.zeros(self.n_params, self.layout.dtype))
+
+    def dense(self) -> Float[Array, "N p"]:
+        return self._map(lambda e: self.layout.ravel(self.rmatvec(e.reshape(self.shape))), self.n_rows)
+
+    def _batch(self, params: PyTree) -> Float[Array, "n *m"]:
+        return jax.vmap(self.f, (None, 0))(params, self.xs)
+
+    def _map(self, f: Callable[[Array], Array], count: int) -> Float[Array, "count width"]:
+        """Rows f(e_k), k < count, of unit vectors."""
+
+        def unit(k: Array) -> Array:
+            return f((jnp.arange(count) == k).astype(self.layout.dtype))
+
+        return lax.map(unit, jnp.arange(count), batch_size=min(COLUMNS, count))

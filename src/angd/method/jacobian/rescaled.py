@@ -1,0 +1,41 @@
+"""O with its columns multiplied: the Jacobian in other units of the parameters."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float, PyTree
+
+from angd.method.jacobian.base import AbstractJacobian, Layout
+from angd.method.jacobian.symmetric import outer, weigh
+
+
+class Rescaled(AbstractJacobian):
+    """O diag(s)."""
+
+    inner: AbstractJacobian
+    s: Float[Array, " p"]
+    layout: Layout = eqx.field(static=True)
+    shape: tuple[int, ...] = eqx.field(static=True)
+
+    def __init__(self, inner: AbstractJacobian, s: Float[Array, " p"]):
+        self.inner, self.s, self.layout, self.shape = inner, s, inner.layout, inner.shape
+
+    @classmethod
+    def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree) -> "Rescaled":
+        raise ValueError("Rescaled is made of a Jacobian and a vector: use Rescaled(O, s).")
+
+    def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
+        return self.inner.matvec(self.layout.unravel(self.s * self.layout.ravel(d)))
+
+    def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
+        return self.layout.unravel(self.s * self.layout.ravel(self.inner.rmatvec(y)))
+
+    def kernel(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "N N"]:
+        return weigh(outer(self.dense()), scale)
+
+    def gram(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "p p"]:
+        return weigh(self.inner.gram(scale), self.s)
+
+    def dense(self) -> Float[Array, "N p"]:
+        return self.inner.dense() * self.s[None, :]

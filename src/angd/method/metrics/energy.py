@@ -1,0 +1,83 @@
+"""The energy metric: L = ½ Σ ω r², and the pull-back of the flat metric of residuals, G = (∂r)*(∂r): Gauss–Newton.
+
+    b = μ ∂_θ r(θ_{k−1}) d_{k−1} − β (r_k − r_{k−1}) − hγ r_k        (all at the new points)
+
+There is no Riemannian correction in these variables, and β only adds to the friction. A loss of several terms stacks
+their residuals; the weight of a term lives in the ω of its samples.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from angd.method.jacobian import stack
+from angd.method.metrics.base import AbstractMetric, Draft, Setting, require
+from angd.method.metrics.pointwise import over
+from angd.method.samples import Samples
+from angd.method.system import Rows, row_weights
+
+Term = tuple[Callable[..., Any], Samples]
+
+
+class Energy(AbstractMetric):
+    """Gauss–Newton in function space.
+
+    The problem has `residual(params, x)`, a scalar or a vector at one point; or, for several terms, `residuals`, a
+    dictionary of such functions, and `samples` is a dictionary of `Samples` with the same names.
+    """
+
+    gauss_newton: ClassVar[bool] = True
+
+    def draft(self, setting: Setting) -> Draft:
+        parts = terms(setting.problem, setting.samples, self)
+        Os = [setting.jacobian(f, samples.x) for f, samples in parts]
+        omega = jnp.concatenate([row_weights(samples.omega, O) for (_, samples), O in zip(parts, Os, strict=True)])
+        O, r = stack(Os, keep=setting.form is not None), residuals(parts, setting.params)
+        at_rest = Rows(O=O, b=-setting.kick * r, omega=omega)
+        system = Rows(O=O, b=at_rest.b + self._momentum(setting, parts, r), omega=omega)
+        return Draft(system, at_rest, Rows(O=O, b=r, omega=omega).right_side(), loss=jnp.vdot(omega, r**2) / 2)
+
+    def _momentum(self, setting: Setting, parts: list[Term], r: Float[Array, "N"]) -> Float[Array, "N"]:
+        memory = setting.memory
+        y = _flat([setting.carried(f, samples.x, memory.d) for f, samples in parts])
+        if not setting.hessian:
+            return setting.c.mu * y
+        return setting.c.mu * y - setting.beta_prev * (r - residuals(parts, memory.params))
+
+    def second(self, problem: Any, params: PyTree, samples: Any, d: PyTree) -> Float[Array, "N"]:
+        parts = terms(problem, samples, self)
+
+        def slope(params: PyTree) -> Float[Array, "N"]:
+            return jax.jvp(lambda q: residuals(parts, q), (params,), (d,))[1]
+
+        return jax.jvp(slope, (params,), (d,))[1]
+
+    def loss(self, problem: Any, params: PyTree, samples: Any) -> Float[Array, ""]:
+        return sum(
+            (jnp.sum(part.mean(over(f, params, part.x) ** 2)) / 2 for f, part in terms(problem, samples, self)),
+            jnp.zeros(()),
+        )
+
+
+def terms(problem: Any, samples: Any, metric: AbstractMetric) -> list[Term]:
+    """Each term's residual with its samples."""
+    if isinstance(samples, Samples):
+        require(problem, metric, "residual")
+        return [(problem.residual, samples)]
+    named = getattr(problem, "residuals", None)
+    if not isinstance(named, dict) or not isinstance(samples, dict) or set(named) != set(samples):
+        mine, theirs = (sorted(x) if isinstance(x, dict) else type(x).__name__ for x in (named, samples))
+        raise ValueError(f"Each term needs its own samples: the problem's residuals are {mine}, the samples {theirs}.")
+    return [(named[name], samples[name]) for name in sorted(named)]
+
+
+def residuals(parts: list[Term], params: PyTree) -> Float[Array, "N"]:
+    """All residuals, term after term."""
+    return _flat([over(f, params, samples.x) for f, samples in parts])
+
+
+def _flat(parts: list[Array]) -> Float[Array, "N"]:
+    return jnp.concatenate([part.reshape(-1) for part in parts])

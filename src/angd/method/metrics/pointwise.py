@@ -1,0 +1,49 @@
+"""Pointwise functions over samples."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from angd.method.jacobian.base import pull_back
+from angd.method.samples import Samples
+
+
+def over(f: Callable[..., Any], params: PyTree, xs: PyTree) -> Float[Array, "n *m"]:
+    """f(θ, x_i) at every sample."""
+    return jax.vmap(f, (None, 0))(params, xs)
+
+
+def variations(
+    problem: Any, params: PyTree, samples: Samples, old: PyTree | None = None
+) -> tuple[Samples, Float[Array, "n"], Float[Array, "n"]]:
+    """δL/δρ at every sample, and the same for older parameters (where there are none, again the first), with the
+    samples fit for a step. A problem may do it all at once, `variations(params, samples, old)`: in chunks, clipped,
+    samples masked where it is not finite."""
+    if hasattr(problem, "variations"):
+        return problem.variations(params, samples, old)
+    f = over(problem.variation, params, samples.x)
+    return samples, f, f if old is None else over(problem.variation, old, samples.x)
+
+
+def forces(problem: Any, params: PyTree, xs: PyTree) -> PyTree:
+    """∇_x δL/δρ at every sample; a problem may do them all at once, `variation_gradients(params, xs)`."""
+    if hasattr(problem, "variation_gradients"):
+        return problem.variation_gradients(params, xs)
+    return jax.vmap(jax.grad(problem.variation, argnums=1), (None, 0))(params, xs)
+
+
+def pull(f: Callable[..., Any], params: PyTree, xs: PyTree, y: Float[Array, "n *m"]) -> PyTree:
+    """Σ_i (∂_θ f(θ, x_i))ᵀ y_i, by one reverse pass."""
+    return pull_back(lambda p: over(f, p, xs), params, y)
+
+
+def derivatives(u: Callable[[Any], Array], x: Any, s: int) -> Float[Array, "m"]:
+    """u and all its ordered derivatives up to order s at one point: mixed ones count with multiplicity."""
+    derivative, parts = u, [jnp.ravel(u(x))]
+    for _ in range(s):
+        derivative = jax.jacfwd(derivative)
+        parts.append(jnp.ravel(derivative(x)))
+    return jnp.concatenate(parts)

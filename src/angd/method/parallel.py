@@ -1,0 +1,61 @@
+"""Samples over devices and hosts: data are split, parameters are copied, and the compiler does the rest.
+
+    samples, params = angd.split(samples), angd.replicate(params)
+    params, samples, state, info = eqx.filter_jit(opt.step)(problem, params, samples, state)
+
+On several hosts call `jax.distributed.initialize` first and give each host its own samples: `split` joins them.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import PyTree
+
+from angd.method.samples import Samples
+
+AXIS = "samples"
+
+
+def mesh(devices: Any = None) -> Mesh:
+    """All devices (of all hosts) in a row."""
+    return Mesh(np.asarray(jax.devices() if devices is None else devices), (AXIS,))
+
+
+def split(samples: PyTree, over: Mesh | None = None) -> PyTree:
+    """Samples with their leading axis spread over the devices; each host passes its own part.
+
+    Single numbers, such as the width of a Markov chain's proposals, are copied.
+    With several hosts the weights are divided by their number, so that they still add up to what one host would have.
+    """
+    where = over or mesh()
+    hosts = len({device.process_index for device in where.devices.flat})
+    share = where.size // hosts
+    lengths = {leaf.shape[0] for leaf in jax.tree.leaves(samples) if leaf.ndim}
+    bad = sorted(n for n in lengths if n % share)
+    if bad:
+        raise ValueError(f"{bad[0]} samples cannot be split evenly over {share} devices: use a multiple of {share}.")
+
+    def place(leaf: Any) -> Any:
+        sharding = NamedSharding(where, PartitionSpec(AXIS) if leaf.ndim else PartitionSpec())
+        if hosts == 1:
+            return jax.device_put(leaf, sharding)
+        return jax.make_array_from_process_local_data(sharding, np.asarray(leaf))
+
+    return jax.tree.map(place, samples if hosts == 1 else _divide(samples, hosts))
+
+
+def replicate(tree: PyTree, over: Mesh | None = None) -> PyTree:
+    """The same arrays on every device."""
+    sharding = NamedSharding(over or mesh(), PartitionSpec())
+    return jax.tree.map(lambda x: jax.device_put(jnp.asarray(x), sharding), tree)
+
+
+def _divide(samples: PyTree, hosts: int) -> PyTree:
+    def one(part: Any) -> Any:
+        return eqx.tree_at(lambda p: p.omega, part, part.omega / hosts) if isinstance(part, Samples) else part
+
+    return jax.tree.map(one, samples, is_leaf=lambda part: isinstance(part, Samples))

@@ -1,0 +1,167 @@
+"""Kronecker-factored curvature: G is replaced, block by block, by A ⊗ S, which two small eigen-decompositions invert.
+
+A holds the second moments of what enters a layer and S those of what is sent back to it (`blocks` says which parameters
+form a block). With A = U_A Λ_A U_Aᵀ and S = U_S Λ_S U_Sᵀ, a block V of the right-hand side has the solution
+
+    (A ⊗ S + λI)⁻¹ V = U_A [(U_Aᵀ V U_S) / (λ_A λ_Sᵀ + λ)] U_Sᵀ,
+
+and `factored` damps the two factors instead, (A + π√λ I)⁻¹ V (S + √λ/π I)⁻¹ with π² = (tr A / dim A) / (tr S / dim S).
+A and S are running averages over steps. The right-hand side v − G c takes the exact G; only the inverse is not exact.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from angd.method.jacobian import AbstractJacobian, Factored, Layout
+from angd.method.jacobian.taps.views import index
+from angd.method.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver, Solution, check_damping
+from angd.method.solvers.blocks import Block, blocks, kronecker
+from angd.method.system import AbstractSystem
+from angd.tree import combine
+
+
+class KFAC(AbstractSolver):
+    """(A ⊗ S + λI)⁻¹ for every layer; `damping` λ is usually between 1e-6 and 1e-2.
+
+    A ⊗ S is the exact block of G for a single sample and a layer used once, and for layers whose cotangents do not
+    depend on the sample; elsewhere activations and cotangents count as independent, and uses of a layer (electrons,
+    pixels, derivative channels) as uncorrelated. For densities A and S are those of the uncentred rows.
+
+    A bias that the function adds directly to a layer's outputs, and uses nowhere else, shares the layer's block; other
+    leaves without factors have exact blocks, or beyond `blocks.DENSE` entries the diagonal of G.
+
+    **Arguments:** `decay` ε of the averages, x ← ε x + (1 − ε) x_new without bias towards their zero start, where 0
+    takes the present samples alone; `factored` damps A and S each, rather than their product.
+    """
+
+    damping: Any = 1e-3
+    decay: Any = 0.95
+    factored: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self):
+        check_damping(self.damping, "KFAC")
+        if eqx.is_array_like(self.decay) and not 0 <= self.decay < 1:
+            raise ValueError(f"KFAC: decay must lie in [0, 1), got {self.decay}.")
+
+    @property
+    def form(self) -> type[AbstractJacobian] | None:
+        return Factored
+
+    def init(self, system: AbstractSystem) -> "Averages":
+        """Zeros; only the shapes of `system` are looked at."""
+        shapes = jax.eval_shape(_factors, system)
+        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        return Averages(jnp.zeros((), jnp.int32), zeros)
+
+    def prepare(self, system: AbstractSystem, memory: PyTree, many: bool = False) -> tuple["PreparedKFAC", PyTree]:
+        memory = memory.update(_factors(system), self.decay)
+        eigen = tuple(Eigen.of(A, S) for A, S in memory.unbiased(self.decay))
+        return PreparedKFAC(tuple(block for block, _ in blocks(system.O)), eigen, self.factored), memory
+
+
+Factors = tuple[tuple[Float[Array, "_ _ _"], Float[Array, "_ _ _"]], ...]
+
+
+def _factors(system: AbstractSystem) -> Factors:
+    """(A, S) of every block, from the present samples."""
+    return tuple(kronecker(system, groups) for _, groups in blocks(system.O))
+
+
+class Averages(eqx.Module):
+    """Running sums of (A, S) for every block, and how many steps they hold."""
+
+    count: Int[Array, ""]
+    factors: Factors
+
+    def update(self, new: Factors, decay: Any) -> "Averages":
+        def average(old: Array, present: Array) -> Array:
+            return (decay * old + (1 - decay) * present).astype(old.dtype)
+
+        return Averages(self.count + 1, jax.tree.map(average, self.factors, new))
+
+    def unbiased(self, decay: Any) -> Factors:
+        """The averages, as if they had not started from zero."""
+        held = 1 - decay ** self.count.astype(float)
+        return jax.tree.map(lambda x: x / held.astype(x.dtype), self.factors)
+
+
+class Eigen(eqx.Module):
+    """A ⊗ S for each b, as eigenvalues and vectors of its factors."""
+
+    a: Float[Array, "B in"]
+    U_a: Float[Array, "B in in"]
+    s: Float[Array, "B out"]
+    U_s: Float[Array, "B out out"]
+
+    @classmethod
+    def of(cls, A: Float[Array, "B in in"], S: Float[Array, "B out out"]) -> "Eigen":
+        return cls(*_eigh(A), *_eigh(S))
+
+    def solve(self, V: Float[Array, "B in out"], damping: Any, factored: bool) -> Float[Array, "B in out"]:
+        inside = jnp.swapaxes(self.U_a, 1, 2) @ V.astype(self.a.dtype) @ self.U_s
+        inside = inside / (self._split(damping) if factored else self._whole(damping))
+        return (self.U_a @ inside @ jnp.swapaxes(self.U_s, 1, 2)).astype(V.dtype)
+
+    def _whole(self, damping: Any) -> Float[Array, "B in out"]:
+        return self.a[:, :, None] * self.s[:, None, :] + damping
+
+    def _split(self, damping: Any) -> Float[Array, "B in out"]:
+        """Damping of the two factors; where A is a number there is nothing to split."""
+        if self.a.shape[1] == 1:
+            return self._whole(damping)
+        a, s, root = jnp.mean(self.a, axis=1), jnp.mean(self.s, axis=1), jnp.sqrt(jnp.asarray(damping, self.a.dtype))
+        used = (a > 0) & (s > 0)
+        pi = jnp.where(used, jnp.sqrt(a / jnp.where(used, s, 1)), 1)[:, None, None]
+        return (self.a[:, :, None] + pi * root) * (self.s[:, None, :] + root / pi)
+
+
+def _eigh(matrix: Float[Array, "B k k"]) -> tuple[Float[Array, "B k"], Float[Array, "B k k"]]:
+    """Eigenvalues, those that rounding made negative set to zero, and vectors, in the widest float there is."""
+    values, vectors = jnp.linalg.eigh(matrix.astype(jnp.promote_types(matrix.dtype, jnp.result_type(float))))
+    return jnp.maximum(values, 0), vectors
+
+
+class PreparedKFAC(AbstractPrepared):
+    """The eigen-decompositions, good for any damping."""
+
+    blocks: tuple[Block, ...] = eqx.field(static=True)
+    eigen: tuple[Eigen, ...]
+    factored: bool = eqx.field(static=True)
+
+    def at(self, damping: Any) -> "KFACInverse":
+        return KFACInverse(self, damping)
+
+
+class KFACInverse(AbstractInverse):
+    """Directions from the Kronecker factors: δ of each block, and r/λ for parameters that f does not use."""
+
+    prepared: PreparedKFAC
+    damping: Any
+
+    def direction(self, system: AbstractSystem, c: PyTree) -> Solution:
+        layout = system.O.layout
+        r = layout.treedef.flatten_up_to(combine((1.0, system.right_side()), (-1.0, system.apply(c))))
+        covered = _covered(self.prepared.blocks, layout)
+        leaves = [_unused(leaf, inside, self.damping) for leaf, inside in zip(r, covered, strict=True)]
+        for block, eigen in zip(self.prepared.blocks, self.prepared.eigen, strict=True):
+            block.scatter(eigen.solve(block.gather(r), self.damping, self.prepared.factored), leaves)
+        delta = layout.cast(layout.treedef.unflatten(leaves))
+        return Solution.of(c, delta)
+
+
+def _covered(blocks: tuple[Block, ...], layout: Layout) -> list[Bool[np.ndarray, "..."]]:
+    """Which entries of each leaf lie in a block."""
+    covered = [np.zeros(size, bool) for size in layout.sizes]
+    for leaf, arrangement in (place for block in blocks for place in block.places):
+        covered[leaf][index(arrangement)] = True
+    return [inside.reshape(shape) for inside, shape in zip(covered, layout.shapes, strict=True)]
+
+
+def _unused(r: Float[Array, "..."], inside: Bool[np.ndarray, "..."], damping: Any) -> Float[Array, "..."]:
+    """r/λ outside of all blocks, where G = 0; r = 0 asks for no step even without damping."""
+    return jnp.where(inside | (r == 0), jnp.zeros_like(r), r / damping)

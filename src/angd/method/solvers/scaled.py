@@ -1,0 +1,84 @@
+"""Damping in the units of each parameter: (G + λ D) δ = v − G c with D = diag(G)^power.
+
+It is the ordinary problem for the parameters D^½ θ: columns of O are divided by D^½ before, the direction after.
+Power 1 is Marquardt's scaling, 0 is λI; ½ lies between.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from angd.method.jacobian import Rescaled
+from angd.method.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver, Solution
+from angd.method.system import AbstractSystem, Gram, Rows
+
+
+class Scaled(AbstractSolver):
+    """Wraps `Normal` or `Kernel`, whose λ then multiplies diag(G)^`power`.
+
+    Entries of diag(G) count as at least `floor` times the largest, so that no parameter goes undamped.
+    """
+
+    inner: AbstractSolver
+    power: float
+    floor: float
+
+    def __init__(self, inner: AbstractSolver, power: float = 0.5, floor: float = 1e-10):
+        if not 0 <= power <= 1 or not floor > 0:
+            raise ValueError(f"Scaled: it takes 0 ≤ power ≤ 1 and floor > 0, got {power} and {floor}.")
+        if inner.form is not None:
+            raise ValueError(
+                f"Scaled: {type(inner).__name__} holds the Jacobian in a form of its own; wrap Normal or Kernel."
+            )
+        self.inner, self.power, self.floor = inner, power, floor
+
+    @property
+    def damping(self) -> Any:
+        return self.inner.damping
+
+    @property
+    def needs_rows(self) -> bool:
+        return self.inner.needs_rows
+
+    def init(self, system: AbstractSystem) -> PyTree:
+        return self.inner.init(system)
+
+    def centre(self, c: PyTree, d_prev: PyTree) -> PyTree:
+        return self.inner.centre(c, d_prev)
+
+    def prepare(self, system: AbstractSystem, memory: PyTree, many: bool = False) -> tuple[AbstractPrepared, PyTree]:
+        diagonal = system.diagonal()
+        s = (diagonal + self.floor * jnp.max(diagonal)) ** (-self.power / 2)
+        prepared, memory = self.inner.prepare(_rescaled(system, s), memory, many)
+        return _Prepared(prepared, s), memory
+
+
+class _Prepared(AbstractPrepared):
+    inner: AbstractPrepared
+    s: Float[Array, "p"]
+
+    def at(self, damping: Any) -> "_Inverse":
+        return _Inverse(self.inner.at(damping), self.s)
+
+
+class _Inverse(AbstractInverse):
+    inner: AbstractInverse
+    s: Float[Array, "p"]
+
+    def direction(self, system: AbstractSystem, c: PyTree) -> Solution:
+        solution = self.inner.direction(_rescaled(system, self.s), _times(system, 1 / self.s, c))
+        return eqx.tree_at(lambda x: x.d, solution, _times(system, self.s, solution.d))
+
+
+def _rescaled(system: AbstractSystem, s: Float[Array, "p"]) -> AbstractSystem:
+    O = Rescaled(system.O, s)
+    if isinstance(system, Rows):
+        return Rows(O=O, b=system.b, omega=system.omega, centred=system.centred)
+    return Gram(O=O, v=_times(system, s, system.right_side()), omega=system.omega, centred=system.centred)
+
+
+def _times(system: AbstractSystem, s: Float[Array, "p"], d: PyTree) -> PyTree:
+    layout = system.O.layout
+    return layout.unravel(s * layout.ravel(d))

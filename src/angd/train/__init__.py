@@ -1,0 +1,1 @@
+"""Training: the loop, runs in folders, checkpoints, sweeps."""

@@ -1,0 +1,195 @@
+"""A run's folder, in which nothing is ever half-written.
+
+    config.json        what was run; running it again gives the same numbers
+    environment.json   versions and machine
+    metrics.jsonl      one line for each look, written in one go
+    checkpoints/       the last ones and the best
+    summary.json       how it ended
+    solution.npz       fields at the end on a grid, with the exact ones
+    figures/           drawn at the end
+
+Imports nothing heavy.
+"""
+
+import fcntl
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+from angd.train.config import Config
+from angd.train.files import write_atomically
+
+
+@dataclass(frozen=True)
+class Row:
+    """How things stood at one look; numbers that are not finite are None.
+
+    **Attributes:** `chain` is about the walkers of a ground state: `acceptance` of their last moves, how many were
+    `respawned` in all because ψ was not finite, and of how many the local energy is not (`masked`) at this look.
+    """
+
+    step: int
+    seconds: float
+    cpu_seconds: float
+    loss: float | None
+    test_loss: float | None
+    errors: dict[str, float | None]
+    damping: float | None
+    norm: float | None
+    accepted: bool
+    result: str
+    chain: dict[str, float | None] = field(default_factory=dict)
+
+    @property
+    def error(self) -> float:
+        """The largest of the errors, infinite where one is not a number; energies may lie below their reference."""
+        return max((math.inf if e is None else abs(e) for e in self.errors.values()), default=math.inf)
+
+    def value(self, name: str) -> float | None:
+        """`loss`, `test_loss` or `error` by name."""
+        return getattr(self, name)
+
+
+class RunFolder:
+    """The files of one run."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.config_file, self.metrics_file = path / "config.json", path / "metrics.jsonl"
+        self.checkpoints, self.figures = path / "checkpoints", path / "figures"
+
+    @property
+    def exists(self) -> bool:
+        return self.config_file.exists()
+
+    def create(self, config: Config, environment: dict[str, Any]) -> None:
+        """Begin a run here; a folder that holds something already is refused."""
+        if self.path.exists() and (not self.path.is_dir() or any(self._strangers())):
+            hint = f"go on with it, --resume {self.path}, or" if self.exists else "please"
+            raise ValueError(f"{str(self.path)!r} is not empty: {hint} name another folder with --out.")
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.write("environment.json", environment)
+        self.write("config.json", config.to_dict())
+
+    def _strangers(self) -> Iterator[Path]:
+        return (entry for entry in self.path.iterdir() if entry.name != ".lock")
+
+    def config(self) -> Config:
+        """What is run here."""
+        if not self.path.is_dir():
+            raise ValueError(f"There is no folder {str(self.path)!r}.")
+        if not self.exists:
+            raise ValueError(f"{str(self.path)!r} is not the folder of a run: it has no config.json.")
+        return Config.read(self.config_file)
+
+    def write(self, name: str, data: Any) -> None:
+        """A JSON file, in one go."""
+        text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+        write_atomically(self.path / name, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+    def write_arrays(self, name: str, arrays: Mapping[str, Any]) -> None:
+        """Arrays by name, in one go."""
+        import numpy as np
+
+        def save(temporary: Path) -> None:
+            with open(temporary, "wb") as handle:
+                np.savez_compressed(handle, **arrays)
+
+        write_atomically(self.path / name, save)
+
+    def read_arrays(self, name: str) -> dict[str, Any]:
+        """Arrays by name, none where there is no such file."""
+        import numpy as np
+
+        path = self.path / name
+        if not path.exists():
+            return {}
+        try:
+            with np.load(path) as stored:
+                return dict(stored)
+        except (ValueError, OSError, BadZipFile):
+            raise ValueError(f"{str(path)!r} is damaged; delete it and resume the run.") from None
+
+    def forget(self, name: str) -> None:
+        """Remove a file that will be written again."""
+        (self.path / name).unlink(missing_ok=True)
+
+    def read(self, name: str) -> Any:
+        """A JSON file, None where there is none."""
+        path = self.path / name
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    def rows(self) -> list[Row]:
+        """All looks so far."""
+        if not self.metrics_file.exists():
+            return []
+        lines = self.metrics_file.read_text(encoding="utf-8").splitlines()
+        try:
+            return [Row(**json.loads(line)) for line in lines]
+        except (json.JSONDecodeError, TypeError) as error:
+            raise ValueError(f"{str(self.metrics_file)!r} has a line that is not a record of a run: {error}.") from None
+
+    def append(self, row: Row) -> None:
+        """One line in one call: a process that is killed leaves a whole line or none."""
+        line = json.dumps(asdict(row), ensure_ascii=False).encode() + b"\n"
+        handle = os.open(self.metrics_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            size = os.fstat(handle).st_size
+            if os.write(handle, line) != len(line):
+                os.ftruncate(handle, size)
+                raise OSError(28, "No space left on device", str(self.metrics_file))
+        finally:
+            os.close(handle)
+
+    def forget_after(self, step: int, regular: Callable[[int], bool]) -> list[Row]:
+        """Drop looks later than a step, which will be seen again, and those at an irregular end; return the others."""
+        rows = self.rows()
+        kept = [row for row in rows if row.step <= step and regular(row.step)]
+        if len(kept) < len(rows):
+            text = "".join(json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in kept)
+            write_atomically(self.metrics_file, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+        return kept
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else may run here meanwhile; the lock dies with the process."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with open(self.path / ".lock", "w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(f"Another process is running in {str(self.path)!r}; wait for it or stop it.") from None
+            yield
+
+
+def finite(value: float) -> float | None:
+    """The number, or None where JSON has no word for it."""
+    return value if math.isfinite(value) else None
+
+
+def unused(parent: Path, name: str) -> Path:
+    """`parent/name`, or with a number where that exists."""
+    path, count = parent / name, 1
+    while path.exists():
+        count += 1
+        path = parent / f"{name}-{count}"
+    return path
+
+
+def find_runs(paths: list[Path]) -> list[RunFolder]:
+    """Run folders among these and below them."""
+    found = []
+    for path in paths:
+        if not path.is_dir():
+            raise ValueError(f"There is no folder {str(path)!r}.")
+        configs = sorted(path.rglob("config.json"))
+        if not configs:
+            raise ValueError(f"{str(path)!r} holds no run: there is no config.json in it or below it.")
+        found += [RunFolder(config.parent) for config in configs]
+    return found

@@ -1,0 +1,92 @@
+"""Successive halving on runs whose course is known."""
+
+import math
+
+import pytest
+
+from angd.program.commands.sweep import SweepOptions, sweep
+from angd.train.folder import Row
+from angd.train.sweep import configurations, halving
+
+STARTED = []
+
+
+def run(options):
+    """Loss a/k + b, one look a step, 100 steps; 'diverges' gives NaN from the fifth step on."""
+    STARTED.append(options)
+    for k in range(1, 101):
+        loss = math.nan if options.get("diverges") and k >= 5 else options["a"] / k + options["b"]
+        yield Row(k, 0.0, 0.0, loss, loss, {"u": loss}, None, None, True, "")
+
+
+def test_the_best_goes_on_and_nobody_starts_twice():
+    """The quick starter (small a) leads at the first rung; the one with the lower floor b wins in the end."""
+    STARTED.clear()
+    grid = [{"a": 1.0, "b": 0.5}, {"a": 3.0, "b": 0.0}, {"a": 50.0, "b": 0.0}, {"a": 1.0, "b": 9.0}]
+    found = halving(run, grid, [4, 40, 80], by=lambda r: r.loss, keep=0.5, least=1)
+    assert grid == STARTED
+    assert [entry.options for entry in found[:2]] == [grid[1], grid[0]]
+    assert [entry.rows[-1].step for entry in found] == [80, 40, 4, 4]
+    assert [entry.options for entry in found[2:]] == [grid[3], grid[2]]
+
+
+def test_a_survivor_that_diverges_late_does_not_win():
+    """It leads at the first rung, where nothing has happened to it yet."""
+    late, steady = {"a": 0.0, "b": 0.0, "diverges": True}, {"a": 9.0, "b": 9.0}
+    found = halving(run, [late, steady], [4, 20], by=lambda r: r.loss, keep=0.5, least=1)
+    assert [entry.rows[-1].step for entry in found] == [4, 20]
+    assert found[0].options == steady
+
+
+def test_what_diverged_is_the_worst_of_its_rung():
+    found = halving(run, [{"a": 0, "b": 0, "diverges": True}, {"a": 9.0, "b": 9.0}], [10, 20], by=lambda r: r.loss)
+    assert found[0].options["a"] == 9.0
+    assert found[1].score(lambda r: r.loss) == math.inf
+
+
+def test_runs_that_go_no_further_are_closed():
+    """Their last words are heard before the sweep ends."""
+    closed = []
+
+    def watched(options):
+        try:
+            yield from run(options)
+        finally:
+            closed.append(options["a"])
+
+    halving(watched, [{"a": 1.0, "b": 1.0}, {"a": 9.0, "b": 9.0}], [4, 20], by=lambda r: r.loss, keep=0.5, least=1)
+    assert closed == [9.0, 1.0]
+
+
+def test_configurations_are_all_or_a_fair_sample():
+    grid = {"rate": (1, 2, 3), "mu": (0.5, 0.9)}
+    everything = configurations(grid)
+    assert len(everything) == 6
+    assert {"rate": 3, "mu": 0.5} in everything
+    some = configurations(grid, most=4)
+    assert len({tuple(c.items()) for c in some}) == 4
+    assert some == configurations(grid, most=4)
+    assert configurations({}) == [{}]
+
+
+@pytest.mark.parametrize("bad", [{"candidates": []}, {"rungs": [5, 5]}, {"rungs": []}, {"keep": 0.0}])
+def test_misuse_is_refused(bad):
+    arguments = {"candidates": [{"a": 1, "b": 1}], "rungs": [5], "keep": 0.5} | bad
+    with pytest.raises(ValueError, match="halving"):
+        halving(run, by=lambda r: r.loss, **arguments)
+
+
+def test_ground_states_are_judged_on_fresh_walkers_after_their_pretraining(tmp_path):
+    small = ("rate=0.01,0.05", "walkers=16", "burn_in=2", "moves=1", "measurements=4", "pretrain=3")
+    options = SweepOptions("vmc-h", "spring", set=(*small, "norm=0.05"), steps=4, rungs=2, out=tmp_path / "sweep")
+    options.check()
+    assert options.stops == [4, 7]
+    _, ranked = sweep(options)
+    last = []
+    for _, rows in ranked:
+        judged = [(row.step, row.test_loss) for row in rows if row.test_loss is not None]
+        assert [step for step, _ in judged] == options.stops
+        assert all(-5 < energy < 5 for _, energy in judged)
+        last.append(judged[-1][1])
+    assert len(last) == 2
+    assert last == sorted(last)
