@@ -62,7 +62,7 @@ def measure() -> dict[str, Any]:
     for controller in CONTROLLERS:
         for name, flow, solver, transport, restart in variants():
             damper = CONTROLLERS[controller]()
-            control = angd.chain([angd.Restart(), damper]) if restart else damper
+            control = angd.in_turn([angd.Restart(), damper]) if restart else damper
             optimiser = angd.ANGD(flow, angd.Energy(), solver, control, transport)
             runs = [course(problem, optimiser, seed) for seed in SEEDS]
             counts = {f"{goal:.0e}": median(steps_to(losses, goal) for losses, _ in runs) for goal in LOSSES}

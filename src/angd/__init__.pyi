@@ -27,15 +27,16 @@ from .method.controllers.base import AbstractController as AbstractController
 from .method.controllers.base import Constant as Constant
 from .method.controllers.base import Proposal as Proposal
 from .method.controllers.base import Trial as Trial
-from .method.controllers.base import chain as chain
+from .method.controllers.base import in_turn as in_turn
 from .method.controllers.safety import Restart as Restart
 from .method.controllers.safety import StepNorm as StepNorm
 from .method.controllers.search import LevenbergMarquardt as LevenbergMarquardt
 from .method.controllers.search import LineSearch as LineSearch
 from .method.controllers.search import TrustRegion as TrustRegion
 from .method.metrics.base import AbstractMetric as AbstractMetric
-from .method.metrics.base import Draft as Draft
-from .method.metrics.base import Setting as Setting
+from .method.metrics.base import LinearisedStep as LinearisedStep
+from .method.metrics.base import StepContext as StepContext
+from .method.metrics.base import StepOutcome as StepOutcome
 from .method.metrics.energy import Energy as Energy
 from .method.metrics.fisher_rao import FisherRao as FisherRao
 from .method.metrics.ggn import GGN as GGN
@@ -51,8 +52,6 @@ from .method.metrics.wasserstein import Wasserstein as Wasserstein
 from .method.parallel import replicate as replicate
 from .method.parallel import split as split
 from .method.samples import Samples as Samples
-from .method.solvers.base import AbstractInverse as AbstractInverse
-from .method.solvers.base import AbstractPrepared as AbstractPrepared
 from .method.solvers.base import AbstractSolver as AbstractSolver
 from .method.solvers.base import Solution as Solution
 from .method.solvers.iterative import Iterative as Iterative
@@ -71,7 +70,7 @@ from .method.system import Rows as Rows
 from .method.system import row_weights as row_weights
 from .method.transport import JVP as JVP
 from .method.transport import AbstractTransport as AbstractTransport
-from .method.transport import Covector as Covector
 from .method.transport import CurrentJVP as CurrentJVP
+from .method.transport import Printed as Printed
 from .recipes import published as published
 from .results import RESULTS as RESULTS

@@ -22,8 +22,8 @@ class RESULTS(eqx.Enumeration):
     too_many_steps = "the integrator used up its steps: raise max_steps, loosen rtol, or integrate over a shorter time"
     not_finite = "a value became infinite or not-a-number: start from a smoother point, or check the functional there"
     loss_not_finite = (
-        "the loss is infinite or not-a-number at the present parameters: check the data and the samples, or start "
-        "again from an earlier point with a smaller step"
+        "the loss is infinite or not-a-number at the present parameters, so the step was refused: check the data and "
+        "the samples, or start again from an earlier point with a smaller step"
     )
     direction_not_finite = (
         "the force or the momentum is not finite, so the step was refused and the momentum restarted: look for samples "
@@ -32,6 +32,18 @@ class RESULTS(eqx.Enumeration):
     singular = (
         "the linear system could not be solved, so the step was refused and the momentum restarted: raise damping, "
         "remove duplicated samples, or use WithFallback"
+    )
+    step_not_finite = (
+        "the step would have made a parameter or a sample infinite, so it was refused and the momentum restarted: "
+        "lower h or gamma, raise damping, or use StepNorm"
+    )
+    coefficients_out_of_range = (
+        "a coefficient of the flow left its range at this step (h must be positive, alpha, beta and gamma not "
+        "negative, h * alpha at most 1), so the step was refused: check the schedules"
+    )
+    no_direction = (
+        "the direction is zero although the force is not, so nothing moved: check that the model depends on its "
+        "parameters at the samples, and that not all weights are zero"
     )
     rejected = (
         "no step lowered the loss, so the parameters stay: if this lasts, draw new samples, loosen the controller, or "

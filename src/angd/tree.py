@@ -42,8 +42,19 @@ def norm(x: Any) -> Float[Array, ""]:
 
 
 def all_finite(x: Any) -> Bool[Array, ""]:
-    """Is every entry a number?"""
-    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(x)]))
+    """Is every floating-point entry a number?"""
+    leaves = [leaf for leaf in jax.tree.leaves(x) if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)]
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves])) if leaves else jnp.ones((), bool)
+
+
+def any_nonzero(x: Any) -> Bool[Array, ""]:
+    """Is any entry other than zero?"""
+    return jnp.any(jnp.stack([jnp.any(leaf != 0) for leaf in jax.tree.leaves(x)]))
+
+
+def copied(x: Any) -> Any:
+    """The same numbers in buffers of their own, so that either may be donated."""
+    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True) if eqx.is_array_like(leaf) else leaf, x)
 
 
 def where(condition: Bool[Array, ""], yes: Any, no: Any) -> Any:

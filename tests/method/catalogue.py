@@ -86,6 +86,7 @@ SOLVERS = {
     "Iterative": angd.Iterative(1e-2, rtol=1e-10),
     "Nystrom": angd.Iterative(1e-2, rtol=1e-10, rank=4),
     "ProjectedMomentum": angd.ProjectedMomentum(0.9, angd.Normal(1e-2)),
+    "Scaled": angd.Scaled(angd.Normal(1e-2)),
     "WithFallback": angd.WithFallback(angd.Normal(1e-2), angd.Normal(1.0)),
 }
 CONTROLLERS = {
@@ -96,9 +97,9 @@ CONTROLLERS = {
     "LineSearch": angd.LineSearch(points=4),
     "LevenbergMarquardt": angd.LevenbergMarquardt(),
     "TrustRegion": angd.TrustRegion(radii=4),
-    "chain": angd.chain([angd.Restart(), angd.LevenbergMarquardt(), angd.StepNorm(1e-2)]),
+    "in turn": angd.in_turn([angd.Restart(), angd.LevenbergMarquardt(), angd.StepNorm(1e-2)]),
 }
-TRANSPORTS = {"JVP": angd.JVP(), "CurrentJVP": angd.CurrentJVP(), "Covector": angd.Covector()}
+TRANSPORTS = {"JVP": angd.JVP(), "CurrentJVP": angd.CurrentJVP(), "Printed": angd.Printed()}
 DENSITY_CONTROLLERS = ("Constant", "StepNorm", "Restart", "Restart above")
 
 
@@ -107,7 +108,7 @@ def legal(metric: str, solver: str = "Normal", controller: str = "Constant", tra
     case = METRICS[metric]
     rows = case.metric.rows or not SOLVERS[solver].needs_rows
     losses = hasattr(case.problem, "loss") or controller in DENSITY_CONTROLLERS
-    return rows and losses and (case.metric.covectors or transport != "Covector")
+    return rows and losses and (case.metric.covectors or transport != "Printed")
 
 
 def batch(seed: int = 0, dtype: Any = float) -> Samples:

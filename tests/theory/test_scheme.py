@@ -17,7 +17,7 @@ from angd.method.metrics import L2, Energy, FisherRao, Hs
 from angd.method.samples import Samples
 from angd.method.solvers import Normal
 from angd.method.step import ANGD
-from angd.method.transport import JVP, Covector, CurrentJVP
+from angd.method.transport import JVP, CurrentJVP, Printed
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 NODES, WEIGHTS = jnp.asarray(NODES), jnp.asarray(WEIGHTS / WEIGHTS.sum())
@@ -298,7 +298,7 @@ def test_only_the_jvp_at_the_old_parameters_converges_to_the_flow_of_the_induced
 
     right = found(JVP())
     assert abs(np.log2(right[-2] / right[-1]) - 1) < 0.05
-    for wrong in (found(CurrentJVP()), found(Covector())):
+    for wrong in (found(CurrentJVP()), found(Printed())):
         assert wrong.min() > 50 * right[-1]
 
 
@@ -331,7 +331,7 @@ def test_energy_metric_drives_the_residual_like_a_damped_oscillator():
 
 def test_covector_transport_is_refused_where_it_has_no_meaning():
     with pytest.raises(ValueError, match="use JVP"):
-        solve(GaussianLine(), START, FR, 0.1, SPAN, transport=Covector())
+        solve(GaussianLine(), START, FR, 0.1, SPAN, transport=Printed())
 
 
 def test_a_direction_that_is_not_finite_never_reaches_the_parameters():
@@ -345,4 +345,4 @@ def test_a_direction_that_is_not_finite_never_reaches_the_parameters():
     after, _, state, info = opt.step(problem, theta, problem.samples(theta), state)
     assert not bool(info.ok)
     assert np.array_equal(after, theta)
-    assert np.all(np.isfinite(state.memory.d))
+    assert np.all(np.isfinite(state.previous.d))

@@ -65,13 +65,10 @@ def errors(problem, theta0, metric, hs, exact, beta, follow=False):
 class Uncentred(Wasserstein):
     """Test only: rows as they are, which is the same on exact samples; the listed errors are those of this variant."""
 
-    def draft(self, setting):
-        draft = super().draft(setting)
-        return eqx.tree_at(lambda d: d.system, draft, _plain(draft.system))
-
-
-def _plain(system):
-    return angd.Gram(O=system.O, v=system.v, omega=system.omega, centred=False)
+    def linearise(self, context):
+        linear = super().linearise(context)
+        O, omega = wasserstein.score(context, context.problem)
+        return eqx.tree_at(lambda step: step.system, linear, angd.Gram(O=O, v=linear.system.v, omega=omega))
 
 
 START = (2.0, np.log(0.6))
@@ -116,9 +113,9 @@ def test_variational_oscillator_is_first_order_with_the_known_errors(beta, exact
 class PrintedSign(Wasserstein):
     """Test only: b = +∇·(ρ∇Φ)/ρ as printed (E5), so that the model runs away from its particles."""
 
-    def draft(self, setting):
-        draft = super().draft(setting)
-        return eqx.tree_at(lambda d: d.system.v, draft, jax.tree.map(jnp.negative, draft.system.right_side()))
+    def linearise(self, context):
+        linear = super().linearise(context)
+        return eqx.tree_at(lambda step: step.system.v, linear, jax.tree.map(jnp.negative, linear.system.right_side()))
 
 
 def test_printed_sign_of_the_transported_density_is_wrong():
@@ -133,9 +130,9 @@ def test_derivative_in_the_parameters_meets_the_density_only():
     samples = Samples(theta[0] + jnp.exp(theta[1]) * NODES, WEIGHTS)
     opt = ANGD(angd.ARGFlow(h=1.0), Wasserstein(), EXACT)
     state = opt.init(problem, theta, samples)
-    setting = opt._setting(problem, theta, samples, state.memory, opt.flow.step(0, 1.0))
+    context = opt._context(problem, theta, samples, state.previous, opt.flow.step(0, 1.0))
     V = jnp.sin(samples.x)
-    found = wasserstein.transported(setting, V)
+    found = wasserstein.transported(context, problem, V)
 
     def mean_slope(params, law):
         x = law[0] + np.exp(law[1]) * np.asarray(NODES)

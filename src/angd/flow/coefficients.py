@@ -13,10 +13,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Bool
 
 from angd.flow.schedules import (
-    Constant,
+    ConstantSchedule,
     LookAhead,
     OnePlusOverTime,
     OverTime,
@@ -27,6 +27,8 @@ from angd.flow.schedules import (
     is_concrete,
     show,
 )
+
+MOMENTUM_SLACK = -1e-6  # single precision rounds 1 − hα of a gradient flow to this
 
 
 class Coefficients(eqx.Module):
@@ -42,6 +44,13 @@ class Coefficients(eqx.Module):
     def mu(self) -> Array:
         """Momentum factor μ = 1 − hα."""
         return 1 - self.h * self.alpha
+
+    @property
+    def in_range(self) -> Bool[Array, ""]:
+        """h > 0, α, β, γ ≥ 0, all finite, and hα ≤ 1 (up to rounding)."""
+        finite = jnp.isfinite(self.h) & jnp.isfinite(self.alpha) & jnp.isfinite(self.beta) & jnp.isfinite(self.gamma)
+        signs = (self.h > 0) & (self.alpha >= 0) & (self.beta >= 0) & (self.gamma >= 0)
+        return finite & signs & (self.mu >= MOMENTUM_SLACK)
 
     @property
     def rate(self) -> Array:
@@ -120,7 +129,7 @@ class ARGFlow(eqx.Module):
         def alpha(k, t):
             return (1 - mu(k, t)) / h(k, t)
 
-        constant = isinstance(mu, Constant) and isinstance(rate, Constant)
+        constant = isinstance(mu, ConstantSchedule) and isinstance(rate, ConstantSchedule)
         return cls(alpha=alpha(0, t0) if constant else alpha, beta=beta, h=h(0, t0) if constant else h, t0=t0)
 
     @classmethod
@@ -142,7 +151,7 @@ class ARGFlow(eqx.Module):
     @classmethod
     def nesterov(cls, rate: float, alpha: float = 3.0) -> "ARGFlow":
         """Nesterov's method: α/t with tₖ = (k + α)√rate and βₖ₋₁ = μₖ h, so that β is the look-ahead."""
-        check_at_start(Constant(rate), "rate", 1.0, positive=True)
+        check_at_start(ConstantSchedule(rate), "rate", 1.0, positive=True)
         h = rate**0.5
         return cls(alpha=OverTime(alpha), beta=LookAhead(h, alpha), h=h, t0=alpha * h)
 
@@ -156,7 +165,7 @@ class ARGFlow(eqx.Module):
         """
         if not 0 <= mu < 1:
             raise ValueError(f"storm: mu must lie in [0, 1), got {mu}.")
-        check_at_start(Constant(rate), "rate", 1.0, positive=True)
+        check_at_start(ConstantSchedule(rate), "rate", 1.0, positive=True)
         return cls.momentum(mu, rate, beta=mu * rate**0.5 / (1 - mu))
 
     @classmethod
@@ -199,7 +208,7 @@ class ARGFlow(eqx.Module):
 
 
 def _check_momentum(mu: Any) -> None:
-    if is_concrete(mu) and mu < -1e-9:
+    if is_concrete(mu) and mu < MOMENTUM_SLACK:
         raise ValueError(
             f"h * alpha = {float(1 - mu):g} exceeds 1, so momentum would change sign every step: lower h or alpha."
         )

@@ -17,7 +17,7 @@ Schedule = Callable[[Any, Any], Any]
 Number = Any  # a float or a scalar array
 
 
-class Constant(eqx.Module):
+class ConstantSchedule(eqx.Module):
     """The same value at every step."""
 
     value: Number
@@ -124,7 +124,7 @@ def as_schedule(value: Any, name: str) -> Schedule:
         return value
     if isinstance(value, bool) or not (isinstance(value, Real) or eqx.is_array(value)):
         raise ValueError(f"{name} must be a number or a function (k, t) -> number, got {value!r}.")
-    return Constant(value)
+    return ConstantSchedule(value)
 
 
 def check_at_start(schedule: Schedule, name: str, t0: float, *, positive: bool = False) -> None:
@@ -137,6 +137,6 @@ def check_at_start(schedule: Schedule, name: str, t0: float, *, positive: bool =
         return
     bound = "> 0" if positive else "≥ 0"
     if not math.isfinite(value) or value < 0 or (positive and value == 0):
-        at = "" if isinstance(schedule, Constant) else f" at the start (k = 0, t = {t0:g})"
+        at = "" if isinstance(schedule, ConstantSchedule) else f" at the start (k = 0, t = {t0:g})"
         hint = "; a schedule a/t needs t0 > 0" if math.isinf(value) and t0 == 0 else ""
         raise ValueError(f"{name} must be finite and {bound}, got {float(value):g}{at}{hint}.")

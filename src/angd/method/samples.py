@@ -10,11 +10,12 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PyTree
 
 from angd.flow.schedules import is_concrete
+from angd.method.protocols import ChecksStart
 
 
-def check_start(problem: Any, params: PyTree, samples: Any) -> None:
+def check_start(problem: object, params: PyTree, samples: Any) -> None:
     """Let a problem that can, `check_start(params, x)`, look at one sample before work begins."""
-    if hasattr(problem, "check_start") and isinstance(samples, Samples):
+    if isinstance(problem, ChecksStart) and isinstance(samples, Samples):
         first = jax.tree.map(lambda leaf: leaf[0], samples.x)
         if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((params, first))):
             problem.check_start(params, first)
@@ -69,4 +70,5 @@ class Samples(eqx.Module):
 
     def centre(self, u: Float[Array, "n"]) -> Float[Array, "n"]:
         """ū = u − ⟨u⟩."""
-        return u - self.mean(u) / jnp.sum(self.omega)
+        total = jnp.sum(self.omega)
+        return u - self.mean(u) / jnp.where(total > 0, total, 1.0).astype(u.dtype)

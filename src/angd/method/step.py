@@ -16,40 +16,46 @@ from angd.flow import schedules
 from angd.flow.coefficients import ARGFlow, Coefficients
 from angd.method.controllers.base import AbstractController, Constant, Proposal, Trial
 from angd.method.jacobian import check_params
-from angd.method.metrics.base import AbstractMetric, Draft, Memory, Setting, Taken, gram_like
+from angd.method.metrics.base import AbstractMetric, LinearisedStep, Previous, StepContext, StepOutcome
 from angd.method.samples import check_start
-from angd.method.solvers.base import AbstractSolver
-from angd.method.system import AbstractSystem
-from angd.method.transport import JVP, AbstractTransport, Covector
+from angd.method.show import described
+from angd.method.solvers.base import AbstractSolver, Prepared
+from angd.method.system import AbstractSystem, gram_like
+from angd.method.transport import JVP, AbstractTransport, Printed
 from angd.results import RESULTS
-from angd.tree import all_finite, combine, norm, scale, where, zeros_like
+from angd.tree import add, all_finite, any_nonzero, combine, copied, norm, scale, where, zeros_like
 
 
 class State(eqx.Module):
-    """What survives from step to step: the clock, the momentum, and what solver and controller carry."""
+    """What survives from step to step: the clock, the step before, and the states of solver and controller."""
 
     k: Int[Array, ""]
     t: Float[Array, ""]
     beta_prev: Float[Array, ""]
-    memory: Memory
+    previous: Previous
     solver: PyTree
     controller: PyTree
 
 
 class Info(eqx.Module):
-    """What one step reports.
+    """What one step reports; every entry is a scalar array.
 
-    **Attributes:** `loss` is L before the step (None where the metric does not know it); `norm` is ‖d‖ and `moved` the
-    length of what was added to θ; `slope` is ⟨∂_θ L, d⟩; `damping` is λ; `ratio` is actual over predicted decrease (NaN
-    where no controller asked); `accepted` and `restarted` say what became of the step; `result` says it in words.
+    **Attributes:**
+
+    - `loss`: L before the step, NaN where neither metric nor problem knows it.
+    - `norm`: ‖d‖. `moved`: the length of what was added to θ. `slope`: ⟨∂_θ L, d⟩.
+    - `damping`: λ. `ratio`: actual over predicted decrease, NaN where no controller asked.
+    - `smallest`: the smallest eigenvalue of the matrix that was factorised, NaN where it is not known.
+    - `accepted`, `restarted`: what became of the step. `result` says it in words: `angd.RESULTS[info.result]`.
     """
 
-    loss: Float[Array, ""] | None
+    loss: Float[Array, ""]
     norm: Float[Array, ""]
     moved: Float[Array, ""]
     slope: Float[Array, ""]
     damping: Float[Array, ""]
     ratio: Float[Array, ""]
+    smallest: Float[Array, ""]
     accepted: Bool[Array, ""]
     restarted: Bool[Array, ""]
     result: RESULTS
@@ -63,11 +69,15 @@ class Info(eqx.Module):
 class ANGD(eqx.Module):
     """Accelerated natural gradient descent.
 
-    - `flow`: α, β, γ and the step h, `ARGFlow(...)`.
+    **Arguments:**
+
+    - `flow`: α, β, γ and the step h, `ARGFlow(...)`; `ARGFlow.momentum(0.8, 0.1)` is a good first try.
     - `metric`: L2, L2Pointwise, Hs, FisherRao, Wasserstein, Energy, GGN, or your own.
-    - `solver`: Normal, Kernel, KFAC, Iterative, ProjectedMomentum, WithFallback.
-    - `controller`: Constant, StepNorm, Restart, LineSearch, LevenbergMarquardt, TrustRegion, or a chain of them.
+    - `solver`: Normal, Kernel, KFAC, Iterative, ProjectedMomentum, Scaled, WithFallback.
+    - `controller`: Constant, StepNorm, Restart, LineSearch, LevenbergMarquardt, TrustRegion, or several `in_turn`.
     - `transport`: how momentum crosses from one step to the next; JVP is the one that follows the flow.
+
+    **Example:** `angd.ANGD(angd.ARGFlow.momentum(0.5, 0.5), angd.Energy(), angd.Normal(1e-4))`
     """
 
     flow: ARGFlow
@@ -89,83 +99,115 @@ class ANGD(eqx.Module):
                 raise ValueError(f"ANGD: {name} must be an {kind.__name__}, got {getattr(self, name)!r}.")
         _check_pair(self.metric, self.solver, self.transport)
 
-    def init(self, problem: Any, params: PyTree, samples: Any) -> State:
-        """The state at rest."""
+    def init(self, problem: object, params: PyTree, samples: Any) -> State:
+        """The state at rest.
+
+        **Arguments:** `problem`, what the metric asks for (`angd.method.protocols`); `params`, a pytree of real
+        floating-point arrays; `samples`, `Samples`, or a dictionary of them, one for each term of the loss.
+        """
         check_params(params)
         params = jax.tree.map(jnp.asarray, params)
         check_start(problem, params, samples)
         if self.controller.compares_losses:
             eqx.filter_eval_shape(self.metric.loss, problem, params, samples)
         first = self.flow.step(0, self.flow.t0)
-        memory = self._at_rest(problem, params, samples)
-        system = eqx.filter_eval_shape(self._draft, problem, params, samples, memory, first).system
+        previous = copied(self._at_rest(problem, params, samples))
+        context = self._context(problem, params, samples, previous, first)
+        system = eqx.filter_eval_shape(self.metric.linearise, context).system
         return State(
             k=jnp.zeros((), int),
             t=jnp.asarray(self.flow.t0, float),
             beta_prev=first.beta,
-            memory=memory,
+            previous=previous,
             solver=self.solver.init(system),
             controller=self.controller.init(self._damping()),
         )
 
-    def step(self, problem: Any, params: PyTree, samples: Any, state: State) -> tuple[PyTree, Any, State, Info]:
-        """New parameters, the samples (moved, if the metric moves them), the new state and a report."""
+    def step(self, problem: object, params: PyTree, samples: Any, state: State) -> tuple[PyTree, Any, State, Info]:
+        """One step, pure: `eqx.filter_jit(opt.step)`.
+
+        **Arguments:** as for `init`, and the state. The samples may be other ones in every step.
+
+        **Returns:** new parameters, the samples (moved, if the metric moves them), the new state and an `Info`.
+        """
         params = jax.tree.map(jnp.asarray, params)
         c = self.flow.step(state.k, state.t, state.beta_prev)
-        setting = self._setting(problem, params, samples, state.memory, c)
-        draft = self.metric.draft(setting)
-        prepared, averages = self.solver.prepare(draft.system, state.solver, self.controller.many)
-        proposal = self._proposal(setting, draft, prepared)
+        context = self._context(problem, params, samples, state.previous, c)
+        linear = self.metric.linearise(context)
         damping = self.controller.damping(state.controller, self._damping())
-        trial, control = self.controller.adjust(proposal, proposal.direction(damping), state.controller)
-        finite = trial.ok & all_finite(trial.d) & jnp.isfinite(trial.scale)
-        accepted = finite & trial.accepted
-        moved = self._moved(setting, draft, prepared, trial)
-        stay = (params, samples, where(finite, state.memory, self._at_rest(problem, params, samples)))
-        params, samples, memory = where(accepted, moved, stay)
+        prepared, solver_state = self.solver.prepare(linear.system, state.solver, damping, self.controller.many)
+        proposal = self._proposal(context, linear, prepared)
+        trial, controller_state = self.controller.adjust(proposal, proposal.direction(damping), state.controller)
+        moved = self._moved(context, linear, prepared, trial)
+        verdict = _Verdict.of(c, linear, trial, moved)
+        accepted, finite = verdict.accepted, verdict.finite
+        stay = (params, samples, where(finite, state.previous, self._at_rest(problem, params, samples)))
+        params, samples, previous = where(accepted, moved, stay)
         after = State(
             k=state.k + 1,
             t=jnp.where(accepted, state.t + c.h, state.t),
             beta_prev=jnp.where(accepted, c.beta, state.beta_prev),
-            memory=memory,
-            solver=where(accepted, averages, state.solver),
-            controller=control,
+            previous=previous,
+            solver=where(accepted, solver_state, state.solver),
+            controller=controller_state,
         )
-        return params, samples, after, _report(draft, proposal, trial, accepted, finite)
+        return params, samples, after, _report(linear, proposal, trial, verdict)
 
-    def _moved(self, setting: Setting, draft: Draft, prepared: Any, trial: Trial) -> tuple[PyTree, Any, Memory]:
-        """Parameters, samples and memory after the step is taken."""
-        taken = Taken(trial.scale * setting.c.h, trial.restarted)
+    def __str__(self) -> str:
+        return described(self)
+
+    __repr__ = __str__
+
+    def _moved(
+        self, context: StepContext, linear: LinearisedStep, prepared: Prepared, trial: Trial
+    ) -> tuple[PyTree, Any, Previous]:
+        """Parameters, samples and what the next step needs to know, after the step is taken."""
+        outcome = StepOutcome(trial.scale * context.c.h, trial.restarted, trial.downhill)
 
         def invert(system: AbstractSystem) -> PyTree:
-            return prepared.at(trial.damping).direction(system, zeros_like(setting.params)).d
+            return self.solver.solve(prepared, trial.damping, system, zeros_like(context.params)).d
 
-        kept = self.metric.remember(setting, draft, taken, invert)
-        memory = Memory(setting.params, trial.d, kept, jnp.ones((), bool))
-        params = combine((1.0, setting.params), (taken.stride, trial.d))
-        return params, self.metric.move(setting, draft, taken), memory
+        kept = self.metric.remember(context, linear, outcome, invert)
+        previous = Previous(context.params, trial.d, kept, jnp.ones((), bool))
+        params = combine((1.0, context.params), (outcome.stride, trial.d))
+        return params, self.metric.move(context, linear, outcome), previous
 
-    def _at_rest(self, problem: Any, params: PyTree, samples: Any) -> Memory:
-        return Memory.fresh(params, self.metric.start(problem, params, samples))
+    def _at_rest(self, problem: object, params: PyTree, samples: Any) -> Previous:
+        return Previous.at_rest(params, self.metric.init(problem, params, samples))
 
-    def _draft(self, problem: Any, params: PyTree, samples: Any, memory: Memory, c: Coefficients) -> Draft:
-        return self.metric.draft(self._setting(problem, params, samples, memory, c))
+    def _context(
+        self, problem: object, params: PyTree, samples: Any, previous: Previous, c: Coefficients
+    ) -> StepContext:
+        return StepContext(
+            problem,
+            params,
+            samples,
+            c,
+            previous,
+            self.transport,
+            self._may_damp(),
+            self.solver.approximate,
+            self.solver.form,
+        )
 
-    def _setting(self, problem: Any, params: PyTree, samples: Any, memory: Memory, c: Coefficients) -> Setting:
-        return Setting(problem, params, samples, c, memory, self.transport, self._may_damp(), self.solver.form)
-
-    def _proposal(self, setting: Setting, draft: Draft, prepared: Any) -> Proposal:
+    def _proposal(self, context: StepContext, linear: LinearisedStep, prepared: Prepared) -> Proposal:
+        momentum = zeros_like(context.params)
+        if self.solver.approximate:
+            momentum = self.metric.momentum(context)
+        origin = self.solver.origin(self.metric.origin(context), context.previous.d)
         return Proposal(
-            params=setting.params,
-            h=setting.c.h,
-            system=draft.system,
-            at_rest=draft.at_rest,
-            descent=gram_like(draft.system, scale(-setting.kick, draft.gradient)),
-            centre=self.solver.centre(self.metric.centre(setting), setting.memory.d),
-            gradient=draft.gradient,
+            params=context.params,
+            h=context.c.h,
+            system=linear.system,
+            at_rest=linear.at_rest,
+            descent=gram_like(linear.system, scale(-context.force_scale, linear.gradient)),
+            origin=add(origin, scale(-1.0, momentum)),
+            momentum=momentum,
+            gradient=linear.gradient,
+            solver=self.solver,
             prepared=prepared,
-            evaluate=lambda params: self.metric.loss(setting.problem, params, setting.samples),
-            bend=lambda d: self.metric.second(setting.problem, setting.params, setting.samples, d),
+            evaluate=lambda params: self.metric.loss(context.problem, params, context.samples),
+            curvature=lambda d: self.metric.residual_curvature(context.problem, context.params, context.samples, d),
             gauss_newton=self.metric.gauss_newton,
         )
 
@@ -175,7 +217,7 @@ class ANGD(eqx.Module):
     def _may_damp(self) -> bool:
         """Whether β can be non-zero; a constant 0 saves a second evaluation of the force."""
         beta = self.flow.beta
-        if not isinstance(beta, schedules.Constant) or not schedules.is_concrete(beta.value):
+        if not isinstance(beta, schedules.ConstantSchedule) or not schedules.is_concrete(beta.value):
             return True
         return float(beta.value) != 0
 
@@ -186,35 +228,69 @@ def _check_pair(metric: AbstractMetric, solver: AbstractSolver, transport: Abstr
             f"{type(solver).__name__} needs the right-hand side at the samples, which {type(metric).__name__} does not "
             "give: use Normal, which takes the N × N route by Woodbury's identity when there are more parameters."
         )
-    if isinstance(transport, Covector) and not metric.covectors:
+    if isinstance(transport, Printed) and not metric.covectors:
         raise ValueError(
-            f"The Covector transport exists only for L2 and Hs with s ≥ 0: use JVP() with {type(metric).__name__}."
+            f"The Printed recursion exists only for L2 and Hs with s ≥ 0: use JVP() with {type(metric).__name__}."
         )
 
 
-def _report(draft: Draft, proposal: Proposal, trial: Trial, accepted: Array, finite: Array) -> Info:
-    length = norm(trial.d)
+class _Verdict(eqx.Module):
+    """Whether a step may reach the parameters, and what speaks against it."""
+
+    in_range: Bool[Array, ""]
+    sound: Bool[Array, ""]
+    solved: Bool[Array, ""]
+    landed: Bool[Array, ""]
+    loss_finite: Bool[Array, ""]
+    idle: Bool[Array, ""]
+    wanted: Bool[Array, ""]
+
+    @classmethod
+    def of(cls, c: Coefficients, linear: LinearisedStep, trial: Trial, moved: PyTree) -> "_Verdict":
+        solved = trial.ok & all_finite(trial.d) & jnp.isfinite(trial.scale)
+        force = any_nonzero(linear.at_rest.given)
+        return cls(
+            in_range=c.in_range,
+            sound=all_finite(linear.system.given) & all_finite(linear.gradient),
+            solved=solved,
+            landed=all_finite(moved),
+            loss_finite=jnp.ones((), bool) if linear.loss is None else jnp.isfinite(linear.loss),
+            idle=solved & force & ~any_nonzero(trial.d),
+            wanted=trial.accepted,
+        )
+
+    @property
+    def finite(self) -> Bool[Array, ""]:
+        """Is every number of the step one, so that the momentum before it may be kept?"""
+        return self.in_range & self.sound & self.solved & self.landed & self.loss_finite
+
+    @property
+    def accepted(self) -> Bool[Array, ""]:
+        return self.finite & self.wanted & ~self.idle
+
+    def result(self, trial: Trial) -> RESULTS:
+        """The first thing that went wrong, or what the controller did."""
+        result = RESULTS.where(trial.converged, RESULTS.successful, RESULTS.not_converged)
+        result = RESULTS.where(trial.restarted & self.accepted, RESULTS.restarted, result)
+        result = RESULTS.where(self.accepted, result, RESULTS.rejected)
+        result = RESULTS.where(self.idle, RESULTS.no_direction, result)
+        result = RESULTS.where(self.landed, result, RESULTS.step_not_finite)
+        result = RESULTS.where(self.solved, result, RESULTS.singular)
+        result = RESULTS.where(self.sound, result, RESULTS.direction_not_finite)
+        result = RESULTS.where(self.loss_finite, result, RESULTS.loss_not_finite)
+        return RESULTS.where(self.in_range, result, RESULTS.coefficients_out_of_range)
+
+
+def _report(linear: LinearisedStep, proposal: Proposal, trial: Trial, verdict: _Verdict) -> Info:
     return Info(
-        loss=draft.loss,
-        norm=length,
-        moved=jnp.where(accepted, norm(proposal.step(trial)), 0.0),
+        loss=jnp.full((), jnp.nan) if linear.loss is None else linear.loss,
+        norm=norm(trial.d),
+        moved=jnp.where(verdict.accepted, norm(proposal.step(trial)), 0.0),
         slope=proposal.slope(trial.d),
         damping=trial.damping,
         ratio=trial.ratio,
-        accepted=accepted,
-        restarted=trial.restarted & accepted,
-        result=_result(draft, trial, accepted, finite),
+        smallest=proposal.solver.smallest(proposal.prepared),
+        accepted=verdict.accepted,
+        restarted=trial.restarted & verdict.accepted,
+        result=verdict.result(trial),
     )
-
-
-def _result(draft: Draft, trial: Trial, accepted: Array, finite: Array) -> RESULTS:
-    """The first thing that went wrong, or what the controller did."""
-    sound = all_finite(draft.system.right_side()) & all_finite(draft.gradient)
-    result = RESULTS.where(trial.converged, RESULTS.successful, RESULTS.not_converged)
-    result = RESULTS.where(trial.restarted & accepted, RESULTS.restarted, result)
-    result = RESULTS.where(accepted, result, RESULTS.rejected)
-    result = RESULTS.where(finite, result, RESULTS.singular)
-    result = RESULTS.where(sound, result, RESULTS.direction_not_finite)
-    if draft.loss is None:
-        return result
-    return RESULTS.where(jnp.isfinite(draft.loss), result, RESULTS.loss_not_finite)

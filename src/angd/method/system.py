@@ -1,11 +1,12 @@
 """The sampled system: a metric builds it, a solver inverts it.
 
-With W = diag ω, damping λ and a centre c, every solver finds d = c + δ with
+With W = diag ω, damping λ and an origin c, every exact solver finds d = c + δ with
 
     (G + λI) δ = v − G c,       G = OᵀWO,    v = OᵀWb  (`Rows`)  or given  (`Gram`),
 
 that is argmin ½ dᵀGd − vᵀd + ½λ‖d − c‖². `Rows` knows the right-hand side b at the samples, `Gram` only its pull-back
-v; what is known is a type, because the kernel trick needs b. For normalised densities rows are centred, O ↦ O − 1ωᵀO.
+v; what is known is a type, because the kernel trick needs b. For normalised densities rows are centred, O ↦ O − 1ωᵀO,
+each component by itself.
 """
 
 import abc
@@ -14,11 +15,19 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from angd.method.jacobian import AbstractJacobian
+from angd.method.jacobian import AbstractJacobian, centre
+from angd.method.jacobian.base import less_mean
 
 
 class AbstractSystem(eqx.Module):
-    """G as an operator, a p × p matrix or an N × N kernel; `omega` has one weight per row (sample and component)."""
+    """G as an operator, a p × p matrix or an N × N kernel.
+
+    **Attributes:**
+
+    - `O`: the Jacobian, its rows centred where `centred`.
+    - `omega`: one weight ω per row (sample and component), shape (N,).
+    - `centred`: has the mean row of each component been taken off?
+    """
 
     O: eqx.AbstractVar[AbstractJacobian]
     omega: eqx.AbstractVar[Float[Array, "N"]]
@@ -35,60 +44,59 @@ class AbstractSystem(eqx.Module):
 
     @property
     def root(self) -> Float[Array, "N"]:
-        """√ω, which is also the null vector of a centred kernel."""
+        """√ω."""
         return jnp.sqrt(self.omega)
 
     def push(self, d: PyTree) -> Float[Array, "N"]:
-        """O d at the samples, centred if the rows are."""
-        return self.centre(self.O.matvec(d).reshape(-1))
+        """O d at the samples."""
+        return self.O.matvec(d).reshape(-1)
 
     def pull(self, y: Float[Array, "N"]) -> PyTree:
         """OᵀW y."""
-        return self.O.rmatvec((self.omega * self.centre(y)).reshape(self.O.shape))
+        return self.O.rmatvec((self.omega * y).reshape(self.O.shape))
 
     def apply(self, d: PyTree) -> PyTree:
         """G d, exactly: one forward and one reverse pass."""
         return self.pull(self.push(d))
 
     def centre(self, y: Float[Array, "N"]) -> Float[Array, "N"]:
-        """y − Σωy if the rows are centred."""
-        return y - jnp.vdot(self.omega, y) / jnp.sum(self.omega) if self.centred else y
+        """y − Σωy, component by component, if the rows are centred."""
+        return less_mean(y, self.omega, self.O.components) if self.centred else y
 
     def kernel(self) -> Float[Array, "N N"]:
         """W^½ O Oᵀ W^½, symmetric to the last bit."""
-        if not self.centred:
-            return self.O.kernel(self.root)
-        raw = self.O.kernel()
-        mean = raw @ self.omega / jnp.sum(self.omega)
-        middle = raw - mean[:, None] - mean[None, :] + jnp.vdot(self.omega, mean) / jnp.sum(self.omega)
-        scaled = self.root[:, None] * middle * self.root[None, :]
-        return (scaled + scaled.T) / 2
+        return self.O.kernel(self.root)
 
     def gram(self) -> Float[Array, "p p"]:
         """G as a matrix, in the order of `O.layout`."""
-        matrix = self.O.gram(self.root)
-        if not self.centred:
-            return matrix
-        mean = self._mean_row()
-        return matrix - mean[:, None] * mean[None, :] / jnp.sum(self.omega)
+        return self.O.gram(self.root)
 
     def diagonal(self) -> Float[Array, "p"]:
         """The diagonal of G."""
-        squares = self.O.squares(self.omega)
-        return jnp.maximum(squares - self._mean_row() ** 2 / jnp.sum(self.omega), 0) if self.centred else squares
+        return self.O.squares(self.omega)
 
-    def _mean_row(self) -> Float[Array, "p"]:
-        """Σᵢ ωᵢ oᵢ."""
-        return self.O.layout.ravel(self.O.rmatvec(self.omega.reshape(self.O.shape)))
+    def null_vectors(self) -> Float[Array, "N m"]:
+        """What a centred kernel takes to zero: √ω on the rows of one component, at unit length."""
+        m = self.O.components
+        columns = jnp.where(jnp.arange(m)[None, :] == (jnp.arange(self.O.n_rows) % m)[:, None], self.root[:, None], 0)
+        lengths = jnp.linalg.norm(columns, axis=0, keepdims=True)
+        return columns / jnp.where(lengths > 0, lengths, 1)
 
 
 class Rows(AbstractSystem):
-    """O d = b, with b known at the samples."""
+    """O d = b at the samples, in the least-squares sense with weights ω.
+
+    **Arguments:** `O`, a Jacobian with N rows; `b`, shape (N,); `omega`, shape (N,), see `row_weights`; `centred`, for
+    normalised densities, whose rows and right-hand side are defined up to a constant.
+    """
 
     O: AbstractJacobian
     b: Float[Array, "N"]
     omega: Float[Array, "N"]
-    centred: bool = eqx.field(static=True, default=False)
+    centred: bool = eqx.field(static=True)
+
+    def __init__(self, O: AbstractJacobian, b: Float[Array, "N"], omega: Float[Array, "N"], centred: bool = False):
+        self.O, self.b, self.omega, self.centred = centre(O, omega) if centred else O, b, omega, centred
 
     @property
     def given(self) -> PyTree:
@@ -99,12 +107,18 @@ class Rows(AbstractSystem):
 
 
 class Gram(AbstractSystem):
-    """G d = v, with G = OᵀWO and only the parameter-space vector v known."""
+    """G d = v, with G = OᵀWO and only the parameter-space vector v known.
+
+    **Arguments:** as for `Rows`, with `v` in the structure of the parameters in place of `b`.
+    """
 
     O: AbstractJacobian
     v: PyTree
     omega: Float[Array, "N"]
-    centred: bool = eqx.field(static=True, default=False)
+    centred: bool = eqx.field(static=True)
+
+    def __init__(self, O: AbstractJacobian, v: PyTree, omega: Float[Array, "N"], centred: bool = False):
+        self.O, self.v, self.omega, self.centred = centre(O, omega) if centred else O, v, omega, centred
 
     @property
     def given(self) -> PyTree:
@@ -112,6 +126,16 @@ class Gram(AbstractSystem):
 
     def right_side(self) -> PyTree:
         return self.v
+
+
+def with_jacobian(system: AbstractSystem, O: AbstractJacobian) -> AbstractSystem:
+    """The same system, its rows held in another form."""
+    return eqx.tree_at(lambda s: s.O, system, O)
+
+
+def gram_like(system: AbstractSystem, v: PyTree) -> Gram:
+    """The same G with another right-hand side."""
+    return Gram(O=system.O, v=v, omega=system.omega, centred=system.centred)
 
 
 def row_weights(omega: Float[Array, "n"], O: AbstractJacobian) -> Float[Array, "N"]:

@@ -2,7 +2,7 @@
 
 JVP          Jacobian of the *old* parameters times d   →  the ARG flow, at first order in h
 CurrentJVP   Jacobian of the *new* parameters times d   →  heavy ball in coordinates: misses the connection
-Covector     the covector v of the step before          →  a wrong equation, unless the model is linear in θ
+Printed      the covector v of the step before          →  a wrong equation, unless the model is linear in θ
 """
 
 import abc
@@ -42,13 +42,17 @@ class CurrentJVP(AbstractTransport):
         return _jvp(f, params, xs, c)
 
 
-class Covector(AbstractTransport):
-    """Keep the covector v of the previous step: the recursion as printed, for comparison (L² and H^s only)."""
+class Printed(AbstractTransport):
+    """The recursion as the paper prints it, for comparison: the covector v is carried, and nothing re-centres damping.
+
+    For `L2` and `Hs` with s ≥ 0 only. Without λ-consistent momentum and with a covector that belongs to another tangent
+    space it stalls or diverges for dampings below 0.1, unless the model is linear in its parameters.
+    """
 
     def push(
         self, f: Callable[..., Any], params: PyTree, params_prev: PyTree, xs: PyTree, c: PyTree
     ) -> Float[Array, "n *m"]:
-        raise ValueError("The Covector transport exists only for L2 and Hs with s ≥ 0: use JVP() with this metric.")
+        raise ValueError("The Printed recursion exists only for L2 and Hs with s ≥ 0: use JVP() with this metric.")
 
 
 def _jvp(f: Callable[..., Any], params: PyTree, xs: PyTree, c: PyTree) -> Array:

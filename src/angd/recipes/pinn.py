@@ -130,7 +130,7 @@ def _gauss_newton(options: GaussNewton, solver: Any) -> angd.ANGD:
         solver = angd.ProjectedMomentum(options.momentum, solver)
     flow = angd.ARGFlow.momentum(options.mu, options.rate) if options.mu > 0 else angd.ARGFlow.gradient(options.rate)
     damper = angd.TrustRegion() if options.controller == "trust-region" else _marquardt(options)
-    controller = angd.chain([angd.Restart(), damper]) if options.restart else damper
+    controller = angd.in_turn([angd.Restart(), damper]) if options.restart else damper
     return angd.ANGD(flow, angd.Energy(), solver, controller, TRANSPORTS[options.transport]())
 
 
@@ -138,7 +138,7 @@ def _marquardt(options: GaussNewton) -> angd.LevenbergMarquardt:
     return angd.LevenbergMarquardt(geodesic=0.75) if options.geodesic else angd.LevenbergMarquardt()
 
 
-TRANSPORTS = {"jvp": angd.JVP, "current": angd.CurrentJVP, "covector": angd.Covector}
+TRANSPORTS = {"jvp": angd.JVP, "current": angd.CurrentJVP, "covector": angd.Printed}
 
 
 def _solver(name: str, damping: Any) -> Any:

@@ -103,7 +103,7 @@ def controller(options: Vmc) -> Any:
     restarts = [angd.Restart()] if options.restart else []
     if options.restart_above < INFINITE:
         restarts.append(angd.Restart(options.restart_above))
-    return angd.chain([*restarts, angd.StepNorm(jnp.asarray(options.norm))])
+    return angd.in_turn([*restarts, angd.StepNorm(jnp.asarray(options.norm))])
 
 
 def _finite(value: float) -> float | None:

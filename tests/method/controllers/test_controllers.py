@@ -24,7 +24,7 @@ from angd import (
     Samples,
     StepNorm,
     TrustRegion,
-    chain,
+    in_turn,
 )
 
 
@@ -65,7 +65,7 @@ def test_step_norm_shortens_what_is_applied_and_not_what_is_remembered():
     ((params, state, info),) = walk(opt, Rosenbrock(), (-1.2, 1.0), 1)
     assert np.isclose(np.linalg.norm(params - jnp.array([-1.2, 1.0])), 1e-2)
     assert np.isclose(info.moved, 1e-2)
-    assert np.isclose(info.norm, np.linalg.norm(state.memory.d))
+    assert np.isclose(info.norm, np.linalg.norm(state.previous.d))
     assert info.norm > 1
     loose = walk(ANGD(GAUSS_NEWTON, Energy(), Normal(0.0), StepNorm(1e4)), Rosenbrock(), (-1.2, 1.0), 1)[0][2]
     assert np.isclose(loose.moved, loose.norm)
@@ -81,7 +81,7 @@ def bowl_step(controller, d_prev):
     opt = ANGD(ARGFlow.heavy_ball(0.9, 0.01), Energy(), Normal(1e-8), controller)
     params = jnp.ones(2)
     state = opt.init(Bowl(), params, ONE)
-    state = eqx.tree_at(lambda s: (s.memory.d, s.memory.started), state, (jnp.asarray(d_prev), jnp.ones((), bool)))
+    state = eqx.tree_at(lambda s: (s.previous.d, s.previous.started), state, (jnp.asarray(d_prev), jnp.ones((), bool)))
     return eqx.filter_jit(opt.step)(Bowl(), params, ONE, state)
 
 
@@ -99,7 +99,7 @@ def test_restart_drops_the_momentum_when_told(controller, d_prev, acts):
     assert bool(info.restarted) == acts
     force = np.array([-0.1, -0.1])
     expected = force if acts else force + 0.9 * np.asarray(d_prev)
-    assert np.allclose(state.memory.d, expected, atol=1e-6)
+    assert np.allclose(state.previous.d, expected, atol=1e-6)
     assert np.allclose(params, 1 + 0.1 * expected, atol=1e-6)
     assert (info.result == RESULTS.restarted) if acts else (info.result == RESULTS.successful)
 
@@ -183,12 +183,12 @@ def test_levenberg_marquardt_rejects_and_leaves_parameters_and_momentum():
     opt = ANGD(ARGFlow.heavy_ball(0.5, 1.0), Energy(), Normal(1e-2), LevenbergMarquardt(tries=3))
     params = jnp.zeros(())
     state = opt.init(Floor(), params, ONE)
-    state = eqx.tree_at(lambda s: s.memory.d, state, jnp.asarray(0.25))
+    state = eqx.tree_at(lambda s: s.previous.d, state, jnp.asarray(0.25))
     after, _, new, info = eqx.filter_jit(opt.step)(Floor(), params, ONE, state)
     assert after == params
     assert info.result == RESULTS.rejected
     assert not bool(info.accepted)
-    assert new.memory.d == 0.25
+    assert new.previous.d == 0.25
     assert new.controller > state.controller
     assert new.t == state.t
 
@@ -263,7 +263,7 @@ def test_trust_region_tries_larger_dampings_before_it_gives_up():
 
 
 def test_chained_controllers_act_in_order():
-    opt = ANGD(GAUSS_NEWTON, Energy(), Normal(1e-2), chain([LevenbergMarquardt(), StepNorm(1e-4)]))
+    opt = ANGD(GAUSS_NEWTON, Energy(), Normal(1e-2), in_turn([LevenbergMarquardt(), StepNorm(1e-4)]))
     _, _, info = walk(opt, Rosenbrock(), (-1.2, 1.0), 3)[-1]
     assert np.isclose(info.moved, 1e-2)
     assert np.isfinite(info.ratio)
@@ -292,8 +292,8 @@ class Density(eqx.Module):
         (lambda: LineSearch(points=0), "at least 1"),
         (lambda: LevenbergMarquardt(up=0.5), "up > 1"),
         (lambda: TrustRegion(target=2.0), "0 < target < 1"),
-        (lambda: chain([]), "an empty one"),
-        (lambda: chain([StepNorm(1.0), "norm"]), "takes a list of controllers"),
+        (lambda: in_turn([]), "an empty one"),
+        (lambda: in_turn([StepNorm(1.0), "norm"]), "takes a list of controllers"),
         (
             lambda: ANGD(ARGFlow(h=0.1), FisherRao(), Normal(), LineSearch()).init(Density(), jnp.ones(()), ONE),
             "compares losses, but Density has no loss",

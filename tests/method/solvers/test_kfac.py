@@ -51,15 +51,15 @@ def make(f, params, xs, centred=False, kind="rows", seed=5) -> tuple[Any, Any]:
 @eqx.filter_jit
 def direction(solver, system, c):
     """The first direction of a solver."""
-    prepared, _ = solver.prepare(system, solver.init(system))
-    return prepared.at(solver.damping).direction(system, c)
+    prepared, _ = solver.prepare(system, solver.init(system), solver.damping)
+    return solver.solve(prepared, solver.damping, system, c)
 
 
 @eqx.filter_jit
 def present(system):
     """(A, S) of every block, from this system alone."""
     solver = KFAC(decay=0.0)
-    return solver.prepare(system, solver.init(system))[1].factors
+    return solver.prepare(system, solver.init(system), solver.damping)[1].factors
 
 
 def gauss_newton(f, params, xs, omega):
@@ -76,17 +76,17 @@ def places(params, names):
     return np.concatenate([np.ravel(numbers[name]) for name in names]).astype(int)
 
 
-def rest(system, c, G):
-    """v − G c."""
+def right_side(system, c, damping=LAMBDA):
+    """v + λ c."""
     v = jax.jit(lambda s: ravel_pytree(s.right_side())[0])(system)
-    return np.asarray(v) - G @ np.asarray(ravel_pytree(c)[0])
+    return np.asarray(v) + damping * np.asarray(ravel_pytree(c)[0])
 
 
-def expect_block_solution(found, c, r, where, K, damping=LAMBDA):
-    """d − c solves with K + λI on this block."""
-    delta = np.asarray(ravel_pytree(found.d)[0] - ravel_pytree(c)[0])[where]
+def expect_block_solution(found, r, where, K, damping=LAMBDA):
+    """d solves with K + λI on this block."""
+    d = np.asarray(ravel_pytree(found.d)[0])[where]
     assert bool(found.ok)
-    assert np.allclose(delta, np.linalg.solve(K + damping * np.eye(len(where)), r[where]), rtol=1e-8, atol=1e-9)
+    assert np.allclose(d, np.linalg.solve(K + damping * np.eye(len(where)), r[where]), rtol=1e-8, atol=1e-9)
 
 
 def factors_by_hand(params, xs, omega, act=jnp.tanh):
@@ -115,7 +115,7 @@ def test_one_sample_gives_the_exact_block_of_each_layer_with_its_bias(m):
     found, G = direction(KFAC(LAMBDA, decay=0.0), system, c), gauss_newton(mlp, params, xs, system.omega)
     for names in LAYERS:
         where = places(params, names)
-        expect_block_solution(found, c, rest(system, c, G), where, G[np.ix_(where, where)])
+        expect_block_solution(found, right_side(system, c), where, G[np.ix_(where, where)])
 
 
 def test_a_linear_network_has_the_exact_blocks_for_any_number_of_samples():
@@ -126,7 +126,7 @@ def test_a_linear_network_has_the_exact_blocks_for_any_number_of_samples():
     found, G = direction(KFAC(LAMBDA, decay=0.0), system, c), gauss_newton(linear, params, xs, system.omega)
     for names in LAYERS:
         where = places(params, names)
-        expect_block_solution(found, c, rest(system, c, G), where, G[np.ix_(where, where)])
+        expect_block_solution(found, right_side(system, c), where, G[np.ix_(where, where)])
 
 
 @pytest.mark.parametrize("m", [0, 3], ids=["scalar", "vector"])
@@ -136,7 +136,7 @@ def test_elsewhere_it_inverts_the_kronecker_product(m):
     system, c = make(mlp, params, xs)
     found, G = direction(KFAC(LAMBDA, decay=0.0), system, c), gauss_newton(mlp, params, xs, system.omega)
     for names, (A, S) in zip(LAYERS, factors_by_hand(params, xs, system.omega), strict=True):
-        expect_block_solution(found, c, rest(system, c, G), places(params, names), np.kron(A, S))
+        expect_block_solution(found, right_side(system, c), places(params, names), np.kron(A, S))
     where, (A, S) = places(params, LAYERS[0]), factors_by_hand(params, xs, system.omega)[0]
     exact = G[np.ix_(where, where)]
     assert np.linalg.norm(np.kron(A, S) - exact) > 0.1 * np.linalg.norm(exact)
@@ -147,12 +147,12 @@ def test_factored_damping_is_the_inverse_of_the_product_of_damped_factors():
     params, xs = make_params(2), normal(7, 9, 3)
     system, c = make(mlp, params, xs)
     found = direction(KFAC(LAMBDA, decay=0.0, factored=True), system, c)
-    r = rest(system, c, gauss_newton(mlp, params, xs, system.omega))
+    r = right_side(system, c)
     for names, (A, S) in zip(LAYERS, factors_by_hand(params, xs, system.omega), strict=True):
         pi = np.sqrt(np.trace(A) / len(A) / (np.trace(S) / len(S)))
         mixed = pi * np.kron(np.eye(len(A)), S) + np.kron(A, np.eye(len(S))) / pi
         K = np.kron(A, S) + np.sqrt(LAMBDA) * mixed
-        expect_block_solution(found, c, r, places(params, names), K)
+        expect_block_solution(found, r, places(params, names), K)
 
 
 def residual(params, x, dz=0.0, dz_x=0.0, du=0.0, du_xx=0.0):
@@ -175,10 +175,10 @@ def test_activations_are_averaged_over_the_streams_of_a_residual():
     last = np.stack([np.c_[h, np.ones(6)], np.c_[h_xx, np.zeros(6)]], 1)
     both = [(first, np.stack(g[:2], 1)[:, None]), (last, np.stack(g[2:], 1)[:, None, :, None])]
     found, omega = direction(KFAC(LAMBDA, decay=0.0), system, c), np.asarray(system.omega)
-    r = rest(system, c, gauss_newton(residual, params, xs, system.omega))
+    r = right_side(system, c)
     traces = [np.trace(A[0]) * np.trace(S[0]) for A, S in present(system)]
     for names, (a, g) in zip(LAYERS, both, strict=True):
-        expect_block_solution(found, c, r, places(params, names), np.kron(*kronecker_by_hand(a, g, omega)))
+        expect_block_solution(found, r, places(params, names), np.kron(*kronecker_by_hand(a, g, omega)))
     expected = [np.trace(np.kron(*kronecker_by_hand(a, g, omega))) for a, g in both]
     assert np.allclose(sorted(traces), sorted(expected))
 
@@ -189,27 +189,27 @@ def test_the_average_over_three_batches_has_no_bias_towards_zero_and_compiles_on
     batches = [make(mlp, params, normal(20 + k, 5, 3), seed=k) for k in range(3)]
 
     @jax.jit
-    def step(system, c, memory):
+    def step(system, c, state):
         compiled.append(1)
-        prepared, memory = solver.prepare(system, memory)
-        return prepared.at(LAMBDA).direction(system, c), memory
+        prepared, state = solver.prepare(system, state, LAMBDA)
+        return solver.solve(prepared, LAMBDA, system, c), state
 
-    memory = start = solver.init(jax.eval_shape(lambda: batches[0][0]))
+    state = start = solver.init(jax.eval_shape(lambda: batches[0][0]))
     found = None
     for system, c in batches:
-        found, memory = step(system, c, memory)
+        found, state = step(system, c, state)
     assert len(compiled) == 1
-    assert jax.tree.structure(memory) == jax.tree.structure(start)
-    assert [(x.shape, x.dtype, x.weak_type) for x in jax.tree.leaves(memory)] == [
+    assert jax.tree.structure(state) == jax.tree.structure(start)
+    assert [(x.shape, x.dtype, x.weak_type) for x in jax.tree.leaves(state)] == [
         (x.shape, x.dtype, x.weak_type) for x in jax.tree.leaves(start)
     ]
     weights = (1 - eps) * eps ** np.arange(2, -1, -1) / (1 - eps**3)
     seen = [factors_by_hand(params, normal(20 + k, 5, 3), batches[k][0].omega) for k in range(3)]
     system, c = batches[-1]
-    r = rest(system, c, gauss_newton(mlp, params, normal(22, 5, 3), system.omega))
+    r = right_side(system, c)
     for layer, names in enumerate(LAYERS):
         A, S = (sum(w * each[layer][side] for w, each in zip(weights, seen, strict=True)) for side in (0, 1))
-        expect_block_solution(found, c, r, places(params, names), np.kron(A, S))
+        expect_block_solution(found, r, places(params, names), np.kron(A, S))
 
 
 def convolution(params, x):
@@ -253,11 +253,11 @@ def test_directions_of_any_model_descend(name, split):
     f, params, xs = MODELS[name]
     system, c = make(f, params, xs)
     found = direction(KFAC(LAMBDA, factored=split), system, c)
-    r = rest(system, c, gauss_newton(f, params, xs, system.omega))
-    delta = np.asarray(ravel_pytree(found.d)[0] - ravel_pytree(c)[0])
+    r = right_side(system, c)
+    d = np.asarray(ravel_pytree(found.d)[0])
     assert bool(found.ok)
     assert jax.tree.structure(found.d) == jax.tree.structure(params)
-    assert 0 < r @ delta < r @ r / LAMBDA * (1 + 1e-9)
+    assert 0 < r @ d < r @ r / LAMBDA * (1 + 1e-9)
 
 
 def test_heads_have_blocks_of_their_own_with_their_biases():
@@ -266,7 +266,7 @@ def test_heads_have_blocks_of_their_own_with_their_biases():
     found, G = direction(KFAC(LAMBDA, decay=0.0), system, c), gauss_newton(f, params, xs[:1], system.omega)
     for head in range(2):
         where = np.r_[places(params, ["heads"]).reshape(2, -1)[head], places(params, ["b"]).reshape(2, -1)[head]]
-        expect_block_solution(found, c, rest(system, c, G), where, G[np.ix_(where, where)])
+        expect_block_solution(found, right_side(system, c), where, G[np.ix_(where, where)])
 
 
 def test_two_biases_of_one_weight_share_its_block():
@@ -300,7 +300,7 @@ def test_leaves_without_factors_are_exact_blocks_or_the_diagonal(limit, n, monke
             where = places(params, [name])
             K = G[np.ix_(where, where)]
             K = np.diag(np.diag(K)) if len(where) > limit else K
-            expect_block_solution(found, c, rest(system, c, G), where, K)
+            expect_block_solution(found, right_side(system, c), where, K)
 
 
 def test_parameters_that_are_not_used_step_by_the_damping_alone():
@@ -348,9 +348,9 @@ def test_terms_that_use_a_leaf_otherwise_share_its_block_or_leave_it_alone():
     weight = np.asarray(omega)[:10].reshape(2, 5)
     A = np.einsum("pn,pni,pnj->ij", weight, other, other) / weight.sum()
     S = np.einsum("pn,pni,pnj->ij", weight, slope, slope)
-    expect_block_solution(found, c, rest(system, c, G), places(params, ["W"]), np.kron(A, S))
+    expect_block_solution(found, right_side(system, c), places(params, ["W"]), np.kron(A, S))
     where = places(params, ["v"])
-    expect_block_solution(found, c, rest(system, c, G), where, G[np.ix_(where, where)])
+    expect_block_solution(found, right_side(system, c), where, G[np.ix_(where, where)])
 
 
 @pytest.mark.parametrize("kind", ["rows", "gram"])
@@ -358,9 +358,8 @@ def test_centred_rows_centre_the_right_side_and_not_the_factors(kind):
     params, xs = make_params(0), normal(7, 9, 3)
     system, c = make(mlp, params, xs, centred=True, kind=kind)
     found = direction(KFAC(LAMBDA, decay=0.0), system, c)
-    r = np.asarray(jax.jit(lambda s, c: ravel_pytree(s.right_side())[0] - ravel_pytree(s.apply(c))[0])(system, c))
     for names, (A, S) in zip(LAYERS, factors_by_hand(params, xs, system.omega), strict=True):
-        expect_block_solution(found, c, r, places(params, names), np.kron(A, S))
+        expect_block_solution(found, right_side(system, c), places(params, names), np.kron(A, S))
 
 
 def test_single_precision_stays_single_and_accurate():
@@ -387,9 +386,9 @@ def test_singular_factors_without_damping_are_reported_and_a_fallback_takes_over
 
 def test_many_dampings_share_one_preparation():
     system, c = make(mlp, make_params(0), normal(7, 9, 3))
-    prepared, _ = KFAC().prepare(system, KFAC().init(system), many=True)
+    prepared, _ = KFAC().prepare(system, KFAC().init(system), 1e-3, many=True)
     dampings = jnp.array([1e-3, 1e-1])
-    together = eqx.filter_vmap(lambda lam: prepared.at(lam).direction(system, c).d)(dampings)
+    together = eqx.filter_vmap(lambda lam: KFAC().solve(prepared, lam, system, c).d)(dampings)
     for k, damping in enumerate(dampings):
         alone = direction(KFAC(float(damping)), system, c).d
         assert all(np.allclose(x[k], y) for x, y in zip(*map(jax.tree.leaves, (together, alone)), strict=True))

@@ -46,8 +46,9 @@ def make(n, centred, kind, m=1, dtype: Any = float, seed=0) -> tuple[Any, Any]:
 
 @eqx.filter_jit
 def solve(solver, system, c):
-    """All three stages with the solver's own damping."""
-    return solver.prepare(system, solver.init(system))[0].at(solver.damping).direction(system, c)
+    """Both stages with the solver's own damping."""
+    prepared, _ = solver.prepare(system, solver.init(system), solver.damping)
+    return solver.solve(prepared, solver.damping, system, c)
 
 
 def by_numpy(system, c, damping):
@@ -116,7 +117,7 @@ def test_projected_momentum_replaces_the_centre_in_any_solver(name):
     system, c = make(6, False, "rows")
     solver = ProjectedMomentum(0.9, SOLVERS[name])
     d_prev = jax.tree.map(lambda leaf: 0.3 * leaf + 1, c)
-    centre = solver.centre(c, d_prev)
+    centre = solver.origin(c, d_prev)
     found = solve(solver, system, centre).d
     scaled = jax.tree.map(lambda leaf: 0.9 * leaf, d_prev)
     assert np.allclose(system.O.layout.ravel(found), by_numpy(system, scaled, LAMBDA), atol=1e-8)
@@ -127,7 +128,7 @@ def test_projected_momentum_without_damping_is_the_projection_formula():
     system, d_prev = make(6, False, "rows")
     solver = ProjectedMomentum(0.8, Kernel(1e-13))
     ravel = system.O.layout.ravel
-    found = ravel(solve(solver, system, solver.centre(d_prev, d_prev)).d)
+    found = ravel(solve(solver, system, solver.origin(d_prev, d_prev)).d)
     O, previous = np.asarray(system.O.dense()), np.asarray(ravel(d_prev))
     inverse = np.linalg.pinv(O)
     expected = inverse @ np.asarray(system.b) + 0.8 * (previous - inverse @ (O @ previous))
@@ -144,7 +145,7 @@ def test_two_rates_of_momentum():
 
     def step(mu):
         rows = Rows(O=system.O, b=mu * system.push(d_prev) - system.b, omega=system.omega)
-        return np.asarray(ravel(solve(solver, rows, solver.centre(d_prev, d_prev)).d))
+        return np.asarray(ravel(solve(solver, rows, solver.origin(d_prev, d_prev)).d))
 
     inside = inverse @ (O @ previous)
     assert np.allclose(step(0.9), -inverse @ f + 0.9 * inside + 0.5 * (previous - inside), atol=1e-6)
@@ -165,9 +166,9 @@ def test_one_preparation_serves_many_dampings():
     """By eigenvalues (`many`) and by Cholesky alike."""
     system, c = make(6, True, "rows")
     for many in (False, True):
-        prepared, _ = Normal().prepare(system, None, many)
+        prepared, _ = Normal().prepare(system, None, 1e-3, many)
         for damping in (1e-4, 1e-2, 1.0):
-            found = system.O.layout.ravel(prepared.at(damping).direction(system, c).d)
+            found = system.O.layout.ravel(Normal().solve(prepared, damping, system, c).d)
             assert np.allclose(found, by_numpy(system, c, damping), atol=1e-7)
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Array, PyTree
 
 from angd.method.jacobian import check_params
 from angd.method.metrics.pointwise import over, variations
+from angd.method.protocols import DensityProblem, GivesLossOf, LossProblem
 from angd.method.samples import check_start
 from angd.method.step import Info
 from angd.results import RESULTS
@@ -24,34 +25,43 @@ class AbstractBaseline(eqx.Module):
     def rule(self) -> optax.GradientTransformationExtraArgs:
         """The transformation."""
 
-    def init(self, problem: Any, params: PyTree, samples: Any) -> PyTree:
+    def init(self, problem: object, params: PyTree, samples: Any) -> PyTree:
+        """The transformation's state."""
         check_params(params)
         check_start(problem, params, samples)
         return self.rule().init(params)
 
-    def step(self, problem: Any, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Info]:
+    def step(self, problem: object, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Info]:
+        """New parameters, the samples, the new state and an `Info`."""
+
         def loss(params: PyTree) -> Any:
-            return problem.loss(params, samples)
+            return problem.loss(params, samples) if isinstance(problem, LossProblem) else jnp.nan
 
         value, gradient, samples = slope(problem, params, samples)
         update, after = self.rule().update(gradient, state, params, value=value, grad=gradient, value_fn=loss)
-        ok = all_finite(update) & jnp.isfinite(value)
-        params, state = where(ok, (optax.apply_updates(params, update), after), (params, state))
+        moved = optax.apply_updates(params, update)
+        ok = all_finite(moved) & jnp.isfinite(value)
+        params, state = where(ok, (moved, after), (params, state))
         return params, samples, state, report(value, gradient, update, ok)
 
 
-def slope(problem: Any, params: PyTree, samples: Any) -> tuple[Array, PyTree, Any]:
+def slope(problem: object, params: PyTree, samples: Any) -> tuple[Array, PyTree, Any]:
     """L and ∂_θ L: of a `loss`, or for densities E[(f − E f) ∂_θ log ρ] with f = δL/δρ at the samples; and the samples,
     bad ones replaced."""
-    if hasattr(problem, "loss"):
+    if isinstance(problem, LossProblem):
         return *jax.value_and_grad(problem.loss)(params, samples), samples
+    if not isinstance(problem, DensityProblem):
+        raise ValueError(
+            f"A baseline needs loss(params, samples), or log_density and variation, of the problem, but "
+            f"{type(problem).__name__} has neither."
+        )
     fit, f, _ = variations(problem, params, samples)
     force = fit.centre(f)
 
     def weighed(params: PyTree) -> Array:
         return fit.mean(force * over(problem.log_density, params, fit.x))
 
-    value = problem.loss_of(f, fit) if hasattr(problem, "loss_of") else fit.mean(f)
+    value = problem.loss_of(f, fit) if isinstance(problem, GivesLossOf) else fit.mean(f)
     return value, jax.grad(weighed)(params), fit.weighed_as(samples)
 
 
@@ -91,10 +101,10 @@ class Decayed(eqx.Module):
     inner: Any
     amount: Any
 
-    def init(self, problem: Any, params: PyTree, samples: Any) -> PyTree:
+    def init(self, problem: object, params: PyTree, samples: Any) -> PyTree:
         return self.inner.init(problem, params, samples)
 
-    def step(self, problem: Any, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Info]:
+    def step(self, problem: object, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Info]:
         params, samples, state, info = self.inner.step(problem, params, samples, state)
         shrink = jnp.where(info.accepted, 1 - self.amount, 1.0)
         return jax.tree.map(lambda leaf: (shrink * leaf).astype(leaf.dtype), params), samples, state, info
@@ -120,7 +130,7 @@ def _baseline(transformation: optax.GradientTransformation) -> Baseline:
 
 
 def report(value: Any, gradient: PyTree, update: PyTree, ok: Any) -> Info:
-    """What one step of a rival reports."""
+    """What one step of a baseline reports."""
     nothing = jnp.full((), jnp.nan)
     return Info(
         loss=value,
@@ -129,6 +139,7 @@ def report(value: Any, gradient: PyTree, update: PyTree, ok: Any) -> Info:
         slope=dot(gradient, update),
         damping=nothing,
         ratio=nothing,
+        smallest=nothing,
         accepted=ok,
         restarted=jnp.zeros((), bool),
         result=RESULTS.where(ok, RESULTS.successful, RESULTS.loss_not_finite),

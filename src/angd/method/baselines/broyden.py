@@ -1,6 +1,7 @@
 """Self-scaled Broyden (Al-Baali and Khalfan 2005).
 
-Urbán, Stefanou and Pons (2024) and Kiyani et al. (2025) found it the most accurate rival on physics-informed networks.
+Urbán, Stefanou and Pons (2024) and Kiyani et al. (2025) found it the most accurate quasi-Newton method on
+physics-informed networks.
 
 With H ≈ (∇²L)⁻¹, s the step and y the change of the gradient,
 
@@ -21,6 +22,7 @@ from jaxtyping import Array, Float, PyTree
 
 from angd.method.baselines.base import report
 from angd.method.jacobian import check_params
+from angd.method.protocols import LossProblem
 from angd.tree import all_finite, where
 
 
@@ -32,13 +34,13 @@ class SelfScaledBroyden(eqx.Module):
 
     line_search_steps: int = eqx.field(static=True, default=20)
 
-    def init(self, problem: Any, params: PyTree, samples: Any) -> Float[Array, "p p"]:
+    def init(self, problem: LossProblem, params: PyTree, samples: Any) -> Float[Array, "p p"]:
         check_params(params)
         flat, _ = ravel_pytree(params)
         return jnp.eye(flat.size, dtype=flat.dtype)
 
     def step(
-        self, problem: Any, params: PyTree, samples: Any, state: Float[Array, "p p"]
+        self, problem: LossProblem, params: PyTree, samples: Any, state: Float[Array, "p p"]
     ) -> tuple[PyTree, Any, Float[Array, "p p"], Any]:
         theta, unravel = ravel_pytree(params)
 

@@ -1,13 +1,13 @@
 """Controllers: what may happen to a step before it is taken. Each reports in `Info` what it did."""
 
-from angd.method.controllers.base import AbstractController, Chain, Constant, Proposal, Trial, chain
+from angd.method.controllers.base import AbstractController, Constant, InTurn, Proposal, Trial, in_turn
 from angd.method.controllers.safety import Restart, StepNorm
 from angd.method.controllers.search import LevenbergMarquardt, LineSearch, TrustRegion
 
 __all__ = [
     "AbstractController",
-    "Chain",
     "Constant",
+    "InTurn",
     "LevenbergMarquardt",
     "LineSearch",
     "Proposal",
@@ -15,5 +15,5 @@ __all__ = [
     "StepNorm",
     "Trial",
     "TrustRegion",
-    "chain",
+    "in_turn",
 ]

@@ -1,7 +1,7 @@
 """What may happen to a step between its direction and the parameters.
 
 A controller receives a `Trial` (the direction as solved) and may change it with the help of a `Proposal`, which finds
-directions for other dampings or from rest and compares losses. Controllers are chained: each sees what the one before
+directions for other dampings or from rest and compares losses. Controllers act in turn: each sees what the one before
 it left.
 """
 
@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
-from angd.method.solvers.base import AbstractPrepared, Solution
+from angd.method.solvers.base import AbstractSolver, Prepared, Solution
 from angd.method.system import AbstractSystem, Rows
 from angd.tree import combine, dot, norm, scale, where, zeros_like
 
@@ -22,9 +22,11 @@ from angd.tree import combine, dot, norm, scale, where, zeros_like
 class Trial(eqx.Module):
     """A step as it stands: θ would move by `scale` h d.
 
-    **Attributes:** `ok`: the direction is finite; `converged`: it meets the solver's tolerance; `damping`: its λ;
-    `restarted`: there was momentum, and it was dropped; `accepted`: it will be taken; `ratio`: actual over predicted
-    decrease of the loss, NaN where nobody asked.
+    **Attributes:**
+
+    - `ok`: the direction is finite; `converged`: it meets the solver's tolerance; `damping`: its λ.
+    - `restarted`: there was momentum, and it was dropped; `downhill`: it follows −∂_θ L in the projection's metric.
+    - `accepted`: it will be taken; `ratio`: actual over predicted decrease of the loss, NaN where nobody asked.
     """
 
     d: PyTree
@@ -33,13 +35,15 @@ class Trial(eqx.Module):
     damping: Float[Array, ""]
     scale: Float[Array, ""]
     restarted: Bool[Array, ""]
+    downhill: Bool[Array, ""]
     accepted: Bool[Array, ""]
     ratio: Float[Array, ""]
 
     @classmethod
-    def of(cls, solution: Solution, damping: Float[Array, ""], restarted: Any = False) -> "Trial":
+    def of(
+        cls, solution: Solution, damping: Float[Array, ""], restarted: Any = False, downhill: Any = False
+    ) -> "Trial":
         one = jnp.ones((), damping.dtype)
-        yes = jnp.ones((), bool)
         return cls(
             d=solution.d,
             ok=solution.ok,
@@ -47,45 +51,55 @@ class Trial(eqx.Module):
             damping=damping,
             scale=one,
             restarted=jnp.full((), restarted),
-            accepted=yes,
+            downhill=jnp.full((), downhill),
+            accepted=jnp.ones((), bool),
             ratio=jnp.nan * one,
         )
 
 
 class Proposal(eqx.Module):
-    """What a controller may ask about the present step."""
+    """What a controller may ask about the present step.
+
+    **Attributes:** `momentum` is the direction a that an approximate solver takes as it is (0 for exact ones, whose
+    system holds the momentum), and `origin` what damping pulls towards, less a.
+    """
 
     params: PyTree
     h: Float[Array, ""]
     system: AbstractSystem
     at_rest: AbstractSystem
     descent: AbstractSystem
-    centre: PyTree
+    origin: PyTree
+    momentum: PyTree
     gradient: PyTree
-    prepared: AbstractPrepared
+    solver: AbstractSolver
+    prepared: Prepared
     evaluate: Callable[[PyTree], Float[Array, ""]]
-    bend: Callable[[PyTree], Float[Array, "N"]]
+    curvature: Callable[[PyTree], Float[Array, "N"]]
     gauss_newton: bool = eqx.field(static=True)
 
     def direction(self, damping: Float[Array, ""]) -> Trial:
         """The direction with momentum."""
-        return Trial.of(self.prepared.at(damping).direction(self.system, self.centre), damping)
+        return Trial.of(self._solved(self.system, damping, self.origin).plus(self.momentum), damping)
 
     def from_rest(self, damping: Float[Array, ""]) -> Trial:
         """The direction of the force alone."""
-        nothing = zeros_like(self.centre)
-        return Trial.of(self.prepared.at(damping).direction(self.at_rest, nothing), damping, self.moving())
-
-    def moving(self) -> Bool[Array, ""]:
-        """Is there momentum that a step from rest would drop?"""
-        pairs = [(self.centre, zeros_like(self.centre)), (self.system.given, self.at_rest.given)]
-        same = [jnp.array_equal(a, b) for pair in pairs for a, b in zip(*map(jax.tree.leaves, pair), strict=True)]
-        return ~jnp.all(jnp.stack(same))
+        return Trial.of(self._solved(self.at_rest, damping), damping, self.moving())
 
     def downhill(self, damping: Float[Array, ""]) -> Trial:
         """−hγ (G + λI)⁻¹ ∂_θ L: the natural gradient of the metric in which the model is projected; it descends."""
-        nothing = zeros_like(self.centre)
-        return Trial.of(self.prepared.at(damping).direction(self.descent, nothing), damping, restarted=True)
+        return Trial.of(self._solved(self.descent, damping), damping, restarted=True, downhill=True)
+
+    def _solved(self, system: AbstractSystem, damping: Float[Array, ""], origin: PyTree = None) -> Solution:
+        c = zeros_like(self.params) if origin is None else origin
+        return self.solver.solve(self.prepared, damping, system, c)
+
+    def moving(self) -> Bool[Array, ""]:
+        """Is there momentum that a step from rest would drop?"""
+        nothing = zeros_like(self.origin)
+        pairs = [(self.origin, nothing), (self.momentum, nothing), (self.system.given, self.at_rest.given)]
+        same = [jnp.array_equal(a, b) for pair in pairs for a, b in zip(*map(jax.tree.leaves, pair), strict=True)]
+        return ~jnp.all(jnp.stack(same))
 
     def slope(self, d: PyTree) -> Float[Array, ""]:
         """⟨∂_θ L, d⟩: negative where d descends."""
@@ -111,10 +125,10 @@ class Proposal(eqx.Module):
         pushed = self.system.push(step)
         return linear - jnp.vdot(self.system.omega, pushed**2) / 2
 
-    def bent(self, trial: Trial, limit: float) -> Trial:
+    def geodesic(self, trial: Trial, limit: float) -> Trial:
         """The trial with its geodesic correction, d + ½ h a with (G + λI) a = −OᵀW ∂²r(d, d), if ‖h a‖ ≤ limit ‖d‖."""
-        force = Rows(O=self.system.O, b=-self.bend(trial.d), omega=self.system.omega)
-        a = self.prepared.at(trial.damping).direction(force, zeros_like(trial.d)).d
+        force = Rows(O=self.system.O, b=-self.curvature(trial.d), omega=self.system.omega)
+        a = self._solved(force, trial.damping).d
         small = norm(a) * self.h * trial.scale <= limit * norm(trial.d)
         half = jnp.where(small, trial.scale * self.h / 2, 0.0)
         return eqx.tree_at(lambda t: t.d, trial, combine((1.0, trial.d), (half, where(small, a, zeros_like(a)))))
@@ -146,23 +160,23 @@ class AbstractController(eqx.Module):
         """What the controller carries from step to step; `damping` is the solver's."""
         return None
 
-    def damping(self, memory: PyTree, damping: Float[Array, ""]) -> Float[Array, ""]:
+    def damping(self, state: PyTree, damping: Float[Array, ""]) -> Float[Array, ""]:
         """λ to solve this step with."""
         return damping
 
     @abc.abstractmethod
-    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+    def adjust(self, proposal: Proposal, trial: Trial, state: PyTree) -> tuple[Trial, PyTree]:
         """The trial after this controller, and what it carries on."""
 
 
 class Constant(AbstractController):
     """Take every finite step as it is."""
 
-    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
-        return trial, memory
+    def adjust(self, proposal: Proposal, trial: Trial, state: PyTree) -> tuple[Trial, PyTree]:
+        return trial, state
 
 
-class Chain(AbstractController):
+class InTurn(AbstractController):
     """One controller after the other."""
 
     controllers: tuple[AbstractController, ...]
@@ -178,23 +192,26 @@ class Chain(AbstractController):
     def init(self, damping: Float[Array, ""]) -> PyTree:
         return tuple(controller.init(damping) for controller in self.controllers)
 
-    def damping(self, memory: PyTree, damping: Float[Array, ""]) -> Float[Array, ""]:
-        for controller, own in zip(self.controllers, memory, strict=True):
+    def damping(self, state: PyTree, damping: Float[Array, ""]) -> Float[Array, ""]:
+        for controller, own in zip(self.controllers, state, strict=True):
             damping = controller.damping(own, damping)
         return damping
 
-    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+    def adjust(self, proposal: Proposal, trial: Trial, state: PyTree) -> tuple[Trial, PyTree]:
         after = []
-        for controller, own in zip(self.controllers, memory, strict=True):
+        for controller, own in zip(self.controllers, state, strict=True):
             trial, own = controller.adjust(proposal, trial, own)
             after.append(own)
         return trial, tuple(after)
 
 
-def chain(controllers: Any) -> AbstractController:
-    """Chain controllers in order: `chain([Restart(), StepNorm(1e-3)])`."""
+def in_turn(controllers: Any) -> AbstractController:
+    """Controllers one after the other: `in_turn([Restart(), StepNorm(1e-3)])`.
+
+    **Arguments:** `controllers`, a list; each sees what the one before it left. Searches come before `StepNorm`.
+    """
     controllers = tuple(controllers)
     strangers = [c for c in controllers if not isinstance(c, AbstractController)]
     if strangers or not controllers:
-        raise ValueError(f"chain takes a list of controllers, got {strangers or 'an empty one'}.")
-    return Chain(controllers)
+        raise ValueError(f"in_turn takes a list of controllers, got {strangers or 'an empty one'}.")
+    return InTurn(controllers)

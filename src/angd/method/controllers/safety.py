@@ -24,10 +24,10 @@ class StepNorm(AbstractController):
         if is_concrete(self.C) and not self.C > 0:
             raise ValueError(f"StepNorm: C must be positive, got {self.C}.")
 
-    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+    def adjust(self, proposal: Proposal, trial: Trial, state: PyTree) -> tuple[Trial, PyTree]:
         length = norm(proposal.step(trial))
         shorter = jnp.minimum(1.0, jnp.sqrt(self.C) / jnp.where(length > 0, length, 1.0))
-        return eqx.tree_at(lambda t: t.scale, trial, trial.scale * shorter.astype(trial.scale.dtype)), memory
+        return eqx.tree_at(lambda t: t.scale, trial, trial.scale * shorter.astype(trial.scale.dtype)), state
 
 
 class Restart(AbstractController):
@@ -43,12 +43,10 @@ class Restart(AbstractController):
         if self.above is not None and not self.above > 0:
             raise ValueError(f"Restart: above must be positive, got {self.above}.")
 
-    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+    def adjust(self, proposal: Proposal, trial: Trial, state: PyTree) -> tuple[Trial, PyTree]:
         if self.above is not None:
-            return lax.cond(
-                norm(trial.d) > self.above, lambda: proposal.from_rest(trial.damping), lambda: trial
-            ), memory
-        return lax.cond(proposal.slope(trial.d) > 0, lambda: _descend(proposal, trial), lambda: trial), memory
+            return lax.cond(norm(trial.d) > self.above, lambda: proposal.from_rest(trial.damping), lambda: trial), state
+        return lax.cond(proposal.slope(trial.d) > 0, lambda: _descend(proposal, trial), lambda: trial), state
 
 
 def _descend(proposal: Proposal, trial: Trial) -> Trial:

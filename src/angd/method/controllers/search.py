@@ -28,8 +28,8 @@ class AbstractDamper(AbstractSearch):
     def init(self, damping: Float[Array, ""]) -> PyTree:
         return jnp.maximum(damping, self.floor)
 
-    def damping(self, memory: PyTree, damping: Float[Array, ""]) -> Float[Array, ""]:
-        return memory
+    def damping(self, state: PyTree, damping: Float[Array, ""]) -> Float[Array, ""]:
+        return state
 
 
 class LineSearch(AbstractSearch):
@@ -45,14 +45,14 @@ class LineSearch(AbstractSearch):
         if self.points < 1:
             raise ValueError(f"LineSearch: points must be at least 1, got {self.points}.")
 
-    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+    def adjust(self, proposal: Proposal, trial: Trial, state: PyTree) -> tuple[Trial, PyTree]:
         before = proposal.present()
         first = self._best(proposal, trial, before, 1 / 2)
 
         def again() -> Trial:
             return self._best(proposal, proposal.from_rest(trial.damping), before, 1 / 4)
 
-        return lax.cond(first.accepted, lambda: first, again), memory
+        return lax.cond(first.accepted, lambda: first, again), state
 
     def _best(self, proposal: Proposal, trial: Trial, before: Float[Array, ""], factor: float) -> Trial:
         step, grid = proposal.step(trial), factor ** jnp.arange(self.points)
@@ -86,11 +86,11 @@ class LevenbergMarquardt(AbstractDamper):
         if not (self.up > 1 and self.down > 1 and 0 < self.poor < self.good and self.tries >= 1):
             raise ValueError("LevenbergMarquardt: it takes up > 1, down > 1, 0 < poor < good and tries ≥ 1.")
 
-    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+    def adjust(self, proposal: Proposal, trial: Trial, state: PyTree) -> tuple[Trial, PyTree]:
         before = proposal.present()
 
         def judged(straight: Trial) -> Trial:
-            trial = proposal.bent(straight, self.geodesic) if self.geodesic else straight
+            trial = proposal.geodesic(straight, self.geodesic) if self.geodesic else straight
             ratio = proposal.gain(proposal.step(trial), before, proposal.step(straight))
             return eqx.tree_at(lambda t: (t.ratio, t.accepted), trial, (ratio, trial.ok & (ratio > 0)))
 
@@ -132,16 +132,16 @@ class TrustRegion(AbstractDamper):
     def many(self) -> bool:
         return True
 
-    def adjust(self, proposal: Proposal, trial: Trial, memory: PyTree) -> tuple[Trial, PyTree]:
+    def adjust(self, proposal: Proposal, trial: Trial, state: PyTree) -> tuple[Trial, PyTree]:
         before = proposal.present()
-        grid = self._grid(memory, -1, trial)
+        grid = self._grid(state, -1, trial)
         first = self._boldest(proposal.direction, proposal, grid, before)
 
         def again() -> Trial:
-            return self._boldest(proposal.from_rest, proposal, self._grid(memory, 0, trial), before)
+            return self._boldest(proposal.from_rest, proposal, self._grid(state, 0, trial), before)
 
         found = lax.cond(first.accepted, lambda: first, again)
-        raised = jnp.minimum(memory * 10.0**self.decades, self.cap)
+        raised = jnp.minimum(state * 10.0**self.decades, self.cap)
         return found, jnp.where(found.accepted, found.damping, raised).astype(trial.damping.dtype)
 
     def _grid(self, middle: Float[Array, ""], low: float, like: Trial) -> Float[Array, "k"]:

@@ -7,6 +7,7 @@ Row i·m + c of O is ∂_θ f_c(θ, x_i). Metrics and solvers need `O d`, `Oᵀ 
     Factored     activations and cotangents of each layer (`angd.method.jacobian.taps`): kernels without an n × p matrix
     Chunked      rows recomputed a few at a time
     MatrixFree   forward and reverse passes only
+    Centred      one of them less its mean row
     Rescaled     one of them in other units of the parameters
     Stacked      several of them, one below the other: the terms of a loss
 
@@ -15,6 +16,7 @@ Row i·m + c of O is ∂_θ f_c(θ, x_i). Metrics and solvers need `O d`, `Oᵀ 
 
 from angd.method.jacobian.base import AbstractJacobian, Layout
 from angd.method.jacobian.build import jacobian
+from angd.method.jacobian.centred import Centred, centre
 from angd.method.jacobian.check import check_params
 from angd.method.jacobian.chunked import Chunked
 from angd.method.jacobian.dense import Dense
@@ -25,6 +27,7 @@ from angd.method.jacobian.stacked import Stacked, stack
 
 __all__ = [
     "AbstractJacobian",
+    "Centred",
     "Chunked",
     "Dense",
     "Factored",
@@ -32,6 +35,7 @@ __all__ = [
     "MatrixFree",
     "Rescaled",
     "Stacked",
+    "centre",
     "check_params",
     "jacobian",
     "stack",

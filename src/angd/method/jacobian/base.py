@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -76,20 +76,46 @@ class AbstractJacobian(eqx.Module):
         """`Oᵀ y`, in the structure of the parameters."""
 
     @abstractmethod
-    def kernel(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "N N"]:
-        """`S O Oᵀ S` with S = diag(scale)."""
+    def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
+        """`S O Oᵀ S` with S = diag(scale).
+
+        `relative` takes one row near their mean off all rows of a component before they are multiplied; which one is up
+        to the form. Whoever centres the kernel afterwards loses no digits to a common part of the rows.
+        """
 
     @abstractmethod
-    def gram(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "p p"]:
-        """`Oᵀ S² O` with S = diag(scale)."""
+    def gram(
+        self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
+    ) -> Float[Array, "p p"]:
+        """`Oᵀ S² O` with S = diag(scale); `shift` is taken off the rows of each component first."""
 
     @abstractmethod
     def dense(self) -> Float[Array, "N p"]:
         """O itself."""
 
-    def squares(self, weights: Float[Array, " N"]) -> Float[Array, " p"]:
-        """`Σᵢ wᵢ Oᵢⱼ²` for every parameter j: the diagonal of `Oᵀ W O`."""
-        return weights @ self.dense() ** 2
+    def squares(self, weights: Float[Array, " N"], shift: Float[Array, "m p"] | None = None) -> Float[Array, " p"]:
+        """`Σᵢ wᵢ Oᵢⱼ²` for every parameter j: the diagonal of `Oᵀ W O`; `shift` as in `gram`."""
+        return weights @ shifted(self.dense(), shift) ** 2
+
+    def mean_rows(self, omega: Float[Array, " N"]) -> Float[Array, "m p"]:
+        """The ω-mean row of every component."""
+        m, share = self.components, weight_shares(omega, self.components)
+        parts = [jnp.where(jnp.arange(self.n_rows) % m == c, share, 0) for c in range(m)]
+        return jnp.stack([self.layout.ravel(self.rmatvec(part.reshape(self.shape))) for part in parts])
+
+    def wide(self) -> "AbstractJacobian | None":
+        """The same rows in double precision; None where they would have to be computed again."""
+        return None
+
+    @property
+    def centred(self) -> bool:
+        """Has every component a mean row of zero?"""
+        return False
+
+    @property
+    def components(self) -> int:
+        """m, the number of components at one sample."""
+        return math.prod(self.shape[1:])
 
     @property
     def n_rows(self) -> int:
@@ -98,6 +124,31 @@ class AbstractJacobian(eqx.Module):
     @property
     def n_params(self) -> int:
         return self.layout.size
+
+
+def shifted(rows: Float[Array, "N p"], shift: Float[Array, "m p"] | None) -> Float[Array, "N p"]:
+    """Rows less the one of their component."""
+    if shift is None:
+        return rows
+    m, p = shift.shape
+    return (rows.reshape(-1, m, p) - shift[None]).reshape(rows.shape)
+
+
+def weight_shares(omega: Float[Array, " N"], m: int) -> Float[Array, " N"]:
+    """ω / Σω over the samples of each component; zero where a component has no weight."""
+    total = jnp.sum(omega.reshape(-1, m), axis=0, keepdims=True)
+    return (omega.reshape(-1, m) / jnp.where(total > 0, total, 1)).reshape(-1)
+
+
+def less_mean(y: Float[Array, " N"], omega: Float[Array, " N"], m: int) -> Float[Array, " N"]:
+    """y less its ω-mean over the samples of each component."""
+    mean = jnp.sum((weight_shares(omega, m) * y).reshape(-1, m), axis=0, keepdims=True)
+    return (y.reshape(-1, m) - mean).reshape(-1)
+
+
+def wide_layout(layout: Layout) -> Layout:
+    """The same columns in double precision."""
+    return replace(layout, dtypes=(jnp.dtype(jnp.float64),) * len(layout.dtypes))
 
 
 def batch_shape(f: Callable[..., Any], params: PyTree, xs: PyTree) -> tuple[int, ...]:

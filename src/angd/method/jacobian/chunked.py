@@ -1,6 +1,5 @@
 """O a few rows at a time: nothing of size n × p is ever held, rows are computed again when they are needed."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PyTree
 
-from angd.method.jacobian.base import AbstractJacobian, Layout, as_pytree, batch_shape, pull_back
+from angd.method.jacobian.base import AbstractJacobian, Layout, as_pytree, batch_shape, pull_back, shifted
 from angd.method.jacobian.factored import Factored
 from angd.method.jacobian.symmetric import mirror, outer, weigh, weigh_rows
 
@@ -50,14 +49,18 @@ class Chunked(AbstractJacobian):
         chunks = (self._cut(self.xs), self._cut(y, fill=0.0))
         return lax.scan(pull, jax.tree.map(jnp.zeros_like, self.params), chunks)[0]
 
-    def kernel(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "N N"]:
-        xs, side = self._cut(self.xs), self.size * self._m
+    def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
+        xs, side = self._cut(self.xs), self.size * self.components
+        shift = self.mean_rows(jnp.ones(self.n_rows, self.layout.dtype)) if relative else None
+
+        def rows(i: Array) -> Array:
+            return shifted(self._rows(jax.tree.map(lambda x: x[i], xs)), shift)
 
         def strip(i: Array, lower: Array) -> Array:
-            mine = self._rows(jax.tree.map(lambda x: x[i], xs))
+            mine = rows(i)
 
             def put(j: Array, lower: Array) -> Array:
-                pair = mine @ self._rows(jax.tree.map(lambda x: x[j], xs)).T
+                pair = mine @ rows(j).T
                 return lax.dynamic_update_slice(lower, pair, (i * side, j * side))
 
             return lax.fori_loop(0, i + 1, put, lower)
@@ -66,30 +69,28 @@ class Chunked(AbstractJacobian):
         lower = lax.fori_loop(0, self._count, strip, jnp.zeros((total, total), self.layout.dtype))
         return weigh(mirror(lower[: self.n_rows, : self.n_rows]), scale)
 
-    def gram(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "p p"]:
+    def gram(
+        self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
+    ) -> Float[Array, "p p"]:
         weights = jnp.ones(self.n_rows, self.layout.dtype) if scale is None else scale
 
         def add(total: Array, chunk: tuple[PyTree, Array]) -> tuple[Array, None]:
             xs, weights = chunk
-            return total + outer(weigh_rows(self._rows(xs), weights.reshape(-1)).T), None
+            return total + outer(weigh_rows(shifted(self._rows(xs), shift), weights.reshape(-1)).T), None
 
-        chunks = (self._cut(self.xs), self._cut(weights.reshape(-1, self._m), fill=0.0))
+        chunks = (self._cut(self.xs), self._cut(weights.reshape(-1, self.components), fill=0.0))
         return lax.scan(add, jnp.zeros((self.n_params,) * 2, self.layout.dtype), chunks)[0]
 
-    def squares(self, weights: Float[Array, " N"]) -> Float[Array, " p"]:
+    def squares(self, weights: Float[Array, " N"], shift: Float[Array, "m p"] | None = None) -> Float[Array, " p"]:
         def add(total: Array, chunk: tuple[PyTree, Array]) -> tuple[Array, None]:
             xs, weights = chunk
-            return total + weights.reshape(-1) @ self._rows(xs) ** 2, None
+            return total + weights.reshape(-1) @ shifted(self._rows(xs), shift) ** 2, None
 
-        chunks = (self._cut(self.xs), self._cut(weights.reshape(-1, self._m), fill=0.0))
+        chunks = (self._cut(self.xs), self._cut(weights.reshape(-1, self.components), fill=0.0))
         return lax.scan(add, jnp.zeros(self.n_params, self.layout.dtype), chunks)[0]
 
     def dense(self) -> Float[Array, "N p"]:
         return lax.map(self._rows, self._cut(self.xs)).reshape(-1, self.n_params)[: self.n_rows]
-
-    @property
-    def _m(self) -> int:
-        return math.prod(self.shape[1:])
 
     @property
     def _count(self) -> int:

@@ -6,17 +6,18 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float, PyTree
 
-from angd.method.jacobian.base import AbstractJacobian, Layout
+from angd.method.jacobian.base import AbstractJacobian, Layout, shifted, wide_layout
 from angd.method.jacobian.factored import Factored
 from angd.method.jacobian.symmetric import outer, weigh, weigh_rows
 
 
 class Dense(AbstractJacobian):
-    """O held as `matrix`, assembled from the layers' factors."""
+    """O held as `matrix`, assembled from the layers' factors; `less_mean` says that its mean rows are off."""
 
     matrix: Float[Array, "N p"]
     layout: Layout = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
+    less_mean: bool = eqx.field(static=True, default=False)
 
     @classmethod
     def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree) -> "Dense":
@@ -29,11 +30,27 @@ class Dense(AbstractJacobian):
     def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
         return self.layout.unravel(y.reshape(-1) @ self.matrix)
 
-    def kernel(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "N N"]:
+    def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
         return weigh(outer(self.matrix), scale)
 
-    def gram(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "p p"]:
-        return outer(weigh_rows(self.matrix, scale).T)
+    def gram(
+        self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
+    ) -> Float[Array, "p p"]:
+        return outer(weigh_rows(shifted(self.matrix, shift), scale).T)
 
     def dense(self) -> Float[Array, "N p"]:
         return self.matrix
+
+    @property
+    def centred(self) -> bool:
+        return self.less_mean
+
+    def centre(self, omega: Float[Array, " N"]) -> "Dense":
+        """The mean is taken off the matrix itself, so that every product sees small rows."""
+        matrix = shifted(self.matrix, self.mean_rows(omega))
+        return Dense(matrix=matrix, layout=self.layout, shape=self.shape, less_mean=True)
+
+    def wide(self) -> "Dense":
+        layout = wide_layout(self.layout)
+        matrix = self.matrix.astype(layout.dtype)
+        return Dense(matrix=matrix, layout=layout, shape=self.shape, less_mean=self.less_mean)

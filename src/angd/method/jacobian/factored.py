@@ -15,10 +15,12 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PyTree
 
-from angd.method.jacobian.base import AbstractJacobian, Layout
-from angd.method.jacobian.leaves import backward, block, chunked, forward, hadamard, hadamard_wins, rows, side_by_side
+from angd.method.jacobian.base import AbstractJacobian, Layout, shifted, wide_layout
+from angd.method.jacobian.hadamard import Plain, Relative
+from angd.method.jacobian.leaves import backward, block, forward, hadamard_wins, rows, side_by_side
 from angd.method.jacobian.symmetric import outer, outer_blocks, weigh, weigh_rows
 from angd.method.jacobian.taps import Group, Leaf, taps
+from angd.tree import in_precision
 
 # Rows (samples × outputs × uses) per block of a Hadamard product: two such blocks of inner products stay in the cache.
 BLOCK = 320
@@ -49,14 +51,21 @@ class Factored(AbstractJacobian):
         cast = [leaf.astype(dtype) for leaf, dtype in zip(pulled, self.layout.dtypes, strict=True)]
         return self.layout.treedef.unflatten(cast)
 
-    def kernel(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "N N"]:
+    def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
+        # In double precision a common part costs no digits that anybody misses.
+        relative = relative and self.layout.dtype.itemsize < 8
         paired = [g for leaf in self.leaves if leaf.separate for g in leaf.groups if hadamard_wins(g)]
-        whole = self._paired_kernel(paired) if paired else jnp.zeros((self.n_rows,) * 2, self.layout.dtype)
+        whole = self._paired_kernel(paired, relative) if paired else jnp.zeros((self.n_rows,) * 2, self.layout.dtype)
         columns = [part for leaf in self.leaves for part in self._columns(leaf)]
-        return weigh(whole + outer(side_by_side(columns)) if columns else whole, scale)
+        if not columns:
+            return weigh(whole, scale)
+        rows = side_by_side([self._less_mean(part) for part in columns] if relative else columns)
+        return weigh(whole + outer(rows), scale)
 
-    def gram(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "p p"]:
-        return outer(weigh_rows(self.dense(), scale).T)
+    def gram(
+        self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
+    ) -> Float[Array, "p p"]:
+        return outer(weigh_rows(shifted(self.dense(), shift), scale).T)
 
     def dense(self) -> Float[Array, "N p"]:
         return side_by_side([rows(leaf, *self._rows, self.layout.dtype) for leaf in self.leaves])
@@ -71,11 +80,18 @@ class Factored(AbstractJacobian):
             return [rows(leaf, *self._rows, self.layout.dtype)]
         return [block(g).reshape(self.n_rows, -1) for g in leaf.groups if not hadamard_wins(g)]
 
-    def _paired_kernel(self, groups: list[Group]) -> Float[Array, "N N"]:
+    def _less_mean(self, part: Float[Array, "N width"]) -> Float[Array, "N width"]:
+        return shifted(part, jnp.mean(part.reshape(*self._rows, -1), axis=0))
+
+    def wide(self) -> "Factored":
+        layout = wide_layout(self.layout)
+        return Factored(leaves=in_precision(self.leaves, layout.dtype), layout=layout, shape=self.shape)
+
+    def _paired_kernel(self, groups: list[Group], relative: bool) -> Float[Array, "N N"]:
         """Sum of Hadamard forms, over blocks of samples small enough for the cache."""
         n, m = self._rows
         size = min(n, max(8, BLOCK // (m * max(g.a.shape[3] for g in groups))))
         count = -(-n // size)
-        cut = [chunked(g, count, size) for g in groups]
-        kernel = outer_blocks(count, size * m, lambda i, j: reduce(jnp.add, (hadamard(g, i, j) for g in cut)))
+        cut = [(Relative.of(g) if relative else Plain.of(g)).cut(count, size) for g in groups]
+        kernel = outer_blocks(count, size * m, lambda i, j: reduce(jnp.add, (pairs.block(i, j) for pairs in cut)))
         return kernel[: n * m, : n * m]

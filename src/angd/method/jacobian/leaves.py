@@ -71,27 +71,3 @@ def whole_cost(group: Group) -> float:
 def hadamard_wins(group: Group) -> bool:
     """Is the Hadamard form the cheaper one?"""
     return pair_cost(group) < whole_cost(group)
-
-
-def chunked(group: Group, count: int, size: int) -> Group:
-    """Samples in `count` blocks of `size`, padded with zeros."""
-
-    def cut(x: Array) -> Array:
-        padded = jnp.pad(x, ((0, count * size - x.shape[0]), *((0, 0),) * 4))
-        return padded.reshape(count, size, *x.shape[1:])
-
-    return Group(group.arrangement, cut(group.a), cut(group.g))
-
-
-def hadamard(group: Group, i: Array, j: Array) -> Float[Array, "N N"]:
-    """Block (i, j) of the kernel: Σ_b Σ_{t,t'} (a_t · a_t') (g_t · g_t')."""
-    product = _inner(group.a[i], group.a[j]) * _inner(group.g[i], group.g[j])
-    block = product.sum((0, 1, 4))
-    return block.reshape(block.shape[0] * block.shape[1], -1)
-
-
-def _inner(x: Float[Array, "s c B T k"], y: Float[Array, "s c B T k"]) -> Float[Array, "B T s c T s c"]:
-    """All inner products between two blocks of samples, as one matrix product per b."""
-    (s, c, batch, uses, k) = x.shape
-    x, y = (lax.transpose(z, (2, 3, 0, 1, 4)).reshape(batch, uses * s * c, k) for z in (x, y))
-    return jnp.einsum("bik,bjk->bij", x, y).reshape(batch, uses, s, c, uses, s, c)

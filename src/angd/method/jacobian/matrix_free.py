@@ -35,22 +35,40 @@ class MatrixFree(AbstractJacobian):
     def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
         return pull_back(self._batch, self.params, y)
 
-    def kernel(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "N N"]:
-        columns = self._map(lambda e: self.matvec(self.rmatvec(e.reshape(self.shape))).reshape(-1), self.n_rows)
-        return weigh(columns, scale)
+    def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
+        shift = self.mean_rows(jnp.ones(self.n_rows, self.layout.dtype)) if relative else None
 
-    def gram(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "p p"]:
-        squares = jnp.ones(self.shape) if scale is None else scale.reshape(self.shape) ** 2
+        def column(e: Float[Array, " N"]) -> Float[Array, " N"]:
+            row = self.layout.ravel(self.rmatvec(e.reshape(self.shape)))
+            if shift is None:
+                return self.matvec(self.layout.unravel(row)).reshape(-1)
+            row = row - e.reshape(-1, self.components).sum(axis=0) @ shift
+            pushed = self.matvec(self.layout.unravel(row)).reshape(-1, self.components)
+            return (pushed - (shift @ row)[None, :]).reshape(-1)
+
+        return weigh(self._map(column, self.n_rows), scale)
+
+    def gram(
+        self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
+    ) -> Float[Array, "p p"]:
+        squares = jnp.ones(self.n_rows, self.layout.dtype) if scale is None else scale**2
 
         def column(e: Float[Array, " p"]) -> Float[Array, " p"]:
-            return self.layout.ravel(self.rmatvec(squares * self.matvec(self.layout.unravel(e))))
+            pushed = self.matvec(self.layout.unravel(e)).reshape(-1, self.components)
+            if shift is not None:
+                pushed = pushed - (shift @ e)[None, :]
+            y = squares.reshape(pushed.shape) * pushed
+            pulled = self.layout.ravel(self.rmatvec(y.reshape(self.shape)))
+            return pulled if shift is None else pulled - y.sum(axis=0) @ shift
 
         return self._map(column, self.n_params)
 
-    def squares(self, weights: Float[Array, " N"]) -> Float[Array, " p"]:
+    def squares(self, weights: Float[Array, " N"], shift: Float[Array, "m p"] | None = None) -> Float[Array, " p"]:
         def add(k: Array, total: Array) -> Array:
             unit = (jnp.arange(self.n_rows) == k).astype(self.layout.dtype)
-            return total + weights[k] * self.layout.ravel(self.rmatvec(unit.reshape(self.shape))) ** 2
+            row = self.layout.ravel(self.rmatvec(unit.reshape(self.shape)))
+            row = row if shift is None else row - shift[k % self.components]
+            return total + weights[k] * row**2
 
         return lax.fori_loop(0, self.n_rows, add, jnp.zeros(self.n_params, self.layout.dtype))
 

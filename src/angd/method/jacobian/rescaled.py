@@ -31,11 +31,22 @@ class Rescaled(AbstractJacobian):
     def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
         return self.layout.unravel(self.s * self.layout.ravel(self.inner.rmatvec(y)))
 
-    def kernel(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "N N"]:
+    def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
         return weigh(outer(self.dense()), scale)
 
-    def gram(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "p p"]:
-        return weigh(self.inner.gram(scale), self.s)
+    def gram(
+        self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
+    ) -> Float[Array, "p p"]:
+        inner = None if shift is None else shift / self.s[None, :]
+        return weigh(self.inner.gram(scale, inner), self.s)
+
+    @property
+    def centred(self) -> bool:
+        return self.inner.centred
+
+    def wide(self) -> "Rescaled | None":
+        inner = self.inner.wide()
+        return None if inner is None else Rescaled(inner, self.s.astype(inner.layout.dtype))
 
     def dense(self) -> Float[Array, "N p"]:
         return self.inner.dense() * self.s[None, :]

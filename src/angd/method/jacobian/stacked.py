@@ -40,7 +40,7 @@ class Stacked(AbstractJacobian):
             total = add(total, other)
         return total
 
-    def kernel(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "N N"]:
+    def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
         rows = [[self._block(i, j) for j in range(i + 1)] for i in range(len(self.parts))]
         whole = [
             jnp.concatenate([rows[i][j] if j <= i else rows[j][i].T for j in range(len(rows))], axis=1)
@@ -48,13 +48,16 @@ class Stacked(AbstractJacobian):
         ]
         return weigh(jnp.concatenate(whole), scale)
 
-    def gram(self, scale: Float[Array, " N"] | None = None) -> Float[Array, "p p"]:
+    def gram(
+        self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
+    ) -> Float[Array, "p p"]:
         scales = self._cut(jnp.ones(self.n_rows, self.layout.dtype) if scale is None else scale)
-        grams = [part.gram(s) for part, s in zip(self.parts, scales, strict=True)]
+        grams = [part.gram(s, _repeated(shift, part)) for part, s in zip(self.parts, scales, strict=True)]
         return sum(grams[1:], grams[0])
 
-    def squares(self, weights: Float[Array, " N"]) -> Float[Array, " p"]:
-        parts = [part.squares(w) for part, w in zip(self.parts, self._cut(weights), strict=True)]
+    def squares(self, weights: Float[Array, " N"], shift: Float[Array, "m p"] | None = None) -> Float[Array, " p"]:
+        cut = zip(self.parts, self._cut(weights), strict=True)
+        parts = [part.squares(w, _repeated(shift, part)) for part, w in cut]
         return sum(parts[1:], parts[0])
 
     def dense(self) -> Float[Array, "N p"]:
@@ -75,6 +78,11 @@ class Stacked(AbstractJacobian):
             return other.matvec(mine.rmatvec(unit.reshape(mine.shape))).reshape(-1)
 
         return lax.map(row, jnp.arange(mine.n_rows), batch_size=min(ROWS, mine.n_rows))
+
+
+def _repeated(shift: Float[Array, "1 p"] | None, part: AbstractJacobian) -> Float[Array, "m p"] | None:
+    """The one row of a stack (it has no components of its own) for every component of a part."""
+    return None if shift is None else jnp.broadcast_to(shift, (part.components, shift.shape[1]))
 
 
 def stack(parts: Sequence[AbstractJacobian], keep: bool = False) -> AbstractJacobian:

@@ -1,6 +1,6 @@
 """Metrics: each turns a problem, its samples and the previous step into a sampled system for the direction."""
 
-from angd.method.metrics.base import AbstractMetric, Draft, Memory, Setting, Taken
+from angd.method.metrics.base import AbstractMetric, LinearisedStep, Previous, StepContext, StepOutcome
 from angd.method.metrics.energy import Energy
 from angd.method.metrics.fisher_rao import FisherRao
 from angd.method.metrics.ggn import GGN
@@ -16,17 +16,17 @@ __all__ = [
     "AbstractRefit",
     "AbstractSobolev",
     "AffineRefit",
-    "Draft",
     "Energy",
     "FisherRao",
     "Hs",
     "KernelRefit",
     "L2Pointwise",
-    "Memory",
+    "LinearisedStep",
     "NegativeHs",
     "ParametricWasserstein",
     "PositiveHs",
-    "Setting",
-    "Taken",
+    "Previous",
+    "StepContext",
+    "StepOutcome",
     "Wasserstein",
 ]

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian import stack
-from angd.method.metrics.base import AbstractMetric, Draft, Setting, require
+from angd.method.metrics.base import AbstractMetric, LinearisedStep, StepContext
 from angd.method.metrics.pointwise import over
+from angd.method.protocols import ResidualProblem, TermsProblem, require
 from angd.method.samples import Samples
 from angd.method.system import Rows, row_weights
 
@@ -31,23 +32,23 @@ class Energy(AbstractMetric):
 
     gauss_newton: ClassVar[bool] = True
 
-    def draft(self, setting: Setting) -> Draft:
-        parts = terms(setting.problem, setting.samples, self)
-        Os = [setting.jacobian(f, samples.x) for f, samples in parts]
+    def linearise(self, context: StepContext) -> LinearisedStep:
+        parts = terms(context.problem, context.samples, self)
+        Os = [context.jacobian(f, samples.x) for f, samples in parts]
         omega = jnp.concatenate([row_weights(samples.omega, O) for (_, samples), O in zip(parts, Os, strict=True)])
-        O, r = stack(Os, keep=setting.form is not None), residuals(parts, setting.params)
-        at_rest = Rows(O=O, b=-setting.kick * r, omega=omega)
-        system = Rows(O=O, b=at_rest.b + self._momentum(setting, parts, r), omega=omega)
-        return Draft(system, at_rest, Rows(O=O, b=r, omega=omega).right_side(), loss=jnp.vdot(omega, r**2) / 2)
+        O, r = stack(Os, keep=context.form is not None), residuals(parts, context.params)
+        at_rest = Rows(O=O, b=-context.force_scale * r, omega=omega)
+        system = Rows(O=O, b=at_rest.b + self._momentum(context, parts, r), omega=omega)
+        return LinearisedStep(system, at_rest, Rows(O=O, b=r, omega=omega).right_side(), loss=jnp.vdot(omega, r**2) / 2)
 
-    def _momentum(self, setting: Setting, parts: list[Term], r: Float[Array, "N"]) -> Float[Array, "N"]:
-        memory = setting.memory
-        y = _flat([setting.carried(f, samples.x, memory.d) for f, samples in parts])
-        if not setting.hessian:
-            return setting.c.mu * y
-        return setting.c.mu * y - setting.beta_prev * (r - residuals(parts, memory.params))
+    def _momentum(self, context: StepContext, parts: list[Term], r: Float[Array, "N"]) -> Float[Array, "N"]:
+        previous = context.previous
+        y = _flat([context.carried(f, samples.x, previous.d) for f, samples in parts])
+        if not context.hessian:
+            return context.c.mu * y
+        return context.c.mu * y - context.beta_prev * (r - residuals(parts, previous.params))
 
-    def second(self, problem: Any, params: PyTree, samples: Any, d: PyTree) -> Float[Array, "N"]:
+    def residual_curvature(self, problem: object, params: PyTree, samples: Any, d: PyTree) -> Float[Array, "N"]:
         parts = terms(problem, samples, self)
 
         def slope(params: PyTree) -> Float[Array, "N"]:
@@ -55,19 +56,18 @@ class Energy(AbstractMetric):
 
         return jax.jvp(slope, (params,), (d,))[1]
 
-    def loss(self, problem: Any, params: PyTree, samples: Any) -> Float[Array, ""]:
+    def loss(self, problem: object, params: PyTree, samples: Any) -> Float[Array, ""]:
         return sum(
             (jnp.sum(part.mean(over(f, params, part.x) ** 2)) / 2 for f, part in terms(problem, samples, self)),
             jnp.zeros(()),
         )
 
 
-def terms(problem: Any, samples: Any, metric: AbstractMetric) -> list[Term]:
+def terms(problem: object, samples: Any, metric: AbstractMetric) -> list[Term]:
     """Each term's residual with its samples."""
     if isinstance(samples, Samples):
-        require(problem, metric, "residual")
-        return [(problem.residual, samples)]
-    named = getattr(problem, "residuals", None)
+        return [(require(problem, ResidualProblem, metric).residual, samples)]
+    named = problem.residuals if isinstance(problem, TermsProblem) else None
     if not isinstance(named, dict) or not isinstance(samples, dict) or set(named) != set(samples):
         mine, theirs = (sorted(x) if isinstance(x, dict) else type(x).__name__ for x in (named, samples))
         raise ValueError(f"Each term needs its own samples: the problem's residuals are {mine}, the samples {theirs}.")

@@ -12,16 +12,36 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from angd.method.metrics.base import AbstractMetric, Draft, Setting, Taken, known_loss, require
+from angd.method.metrics.base import AbstractMetric, LinearisedStep, StepContext, StepOutcome, known_loss
+from angd.method.protocols import DensityProblem, require
 from angd.method.samples import Samples
 from angd.method.system import Rows, row_weights
 
 
-class FisherRao(AbstractMetric):
+class DensityStep(LinearisedStep):
+    """With the `samples` that were fit for the step, bad ones replaced."""
+
+    samples: Samples = eqx.field(kw_only=True)
+
+
+class AbstractDensityMetric(AbstractMetric):
+    """A metric whose samples stay where they were."""
+
+    def move(self, context: StepContext, linear: DensityStep, outcome: StepOutcome) -> Samples:
+        """Where they were, bad ones replaced."""
+        return linear.samples.weighed_as(context.samples)
+
+
+class FisherRao(AbstractDensityMetric):
     """The metric of information geometry, for problems with `log_density(params, x)` and `variation(params, x)`.
 
-    `correction=False` leaves the quadratic term out, as methods without momentum do (minSR, SPRING): with μ = 0 there
-    is no momentum to correct, yet the formula would still subtract (h/2)φ².
+    Both are real. For complex amplitudes the phase is a degree of freedom of its own, which this metric does not see.
+
+    **Arguments:**
+
+    - `limit`: bound of h|φ| in the quadratic term; 0.5 is safe, None is no limit.
+    - `correction`: False leaves the quadratic term out, as methods without momentum do (minSR, SPRING): with μ = 0
+      there is no momentum to correct, yet the formula would still subtract (h/2)φ².
     """
 
     limit: float | None = 0.5
@@ -31,29 +51,31 @@ class FisherRao(AbstractMetric):
         if self.limit is not None and not self.limit > 0:
             raise ValueError(f"FisherRao: limit must be positive (or None for no limit), got {self.limit}.")
 
-    def draft(self, setting: Setting) -> Draft:
-        require(setting.problem, self, "log_density", "variation")
-        setting, f, f_old = setting.vetted(setting.hessian)
-        O = setting.jacobian(setting.problem.log_density, setting.samples.x)
-        omega = row_weights(setting.samples.omega, O)
-        e, old = setting.samples.centre(f), setting.samples.centre(f_old)
+    def linearise(self, context: StepContext) -> DensityStep:
+        problem = require(context.problem, DensityProblem, self)
+        context, f, f_old = context.vetted(problem, context.hessian)
+        O = context.jacobian(problem.log_density, context.samples.x)
+        omega = row_weights(context.samples.omega, O)
+        e, old = context.samples.centre(f), context.samples.centre(f_old)
 
         def rows(b: Float[Array, "n"]) -> Rows:
             return Rows(O=O, b=b, omega=omega, centred=True)
 
-        b = setting.samples.centre(self._momentum(setting, e, old) - setting.kick * e)
-        return Draft(rows(b), rows(-setting.kick * e), rows(e).right_side(), known_loss(setting, f), setting.samples)
+        b = context.samples.centre(self._carried(context, problem, e, old) - context.force_scale * e)
+        at_rest, gradient = rows(-context.force_scale * e), rows(e).right_side()
+        return DensityStep(rows(b), at_rest, gradient, known_loss(context, f), samples=context.samples)
 
-    def move(self, setting: Setting, draft: Draft, taken: Taken) -> Samples:
-        """Where they were, bad ones replaced."""
-        return draft.note.weighed_as(setting.samples)
+    def _carried(
+        self, context: StepContext, problem: DensityProblem, e: Float[Array, "n"], old: Float[Array, "n"]
+    ) -> Float[Array, "n"]:
+        """μφ less the quadratic correction and Hessian damping."""
+        c, phi = context.c, self._velocity(context, problem)
+        carried = c.mu * phi - context.beta_prev * (e - old)
+        if not self.correction:
+            return carried
+        return carried - c.h / 2 * phi * (phi + context.beta_prev * old)
 
-    def _momentum(self, setting: Setting, e: Float[Array, "n"], old: Float[Array, "n"]) -> Float[Array, "n"]:
-        c, phi = setting.c, self._velocity(setting)
-        bend = c.h / 2 * phi * (phi + setting.beta_prev * old) if self.correction else jnp.zeros_like(phi)
-        return c.mu * phi - bend - setting.beta_prev * (e - old)
-
-    def _velocity(self, setting: Setting) -> Float[Array, "n"]:
-        samples, h = setting.samples, setting.c.h
-        phi = samples.centre(setting.carried(setting.problem.log_density, samples.x, setting.memory.d))
+    def _velocity(self, context: StepContext, problem: DensityProblem) -> Float[Array, "n"]:
+        samples, h = context.samples, context.c.h
+        phi = samples.centre(context.carried(problem.log_density, samples.x, context.previous.d))
         return phi if self.limit is None else jnp.clip(phi, -self.limit / h, self.limit / h)

@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from angd.method.metrics.base import AbstractMetric, Draft, Setting, require
+from angd.method.metrics.base import AbstractMetric, LinearisedStep, StepContext
 from angd.method.metrics.pointwise import over
+from angd.method.protocols import CostProblem, require
 from angd.method.system import Rows, row_weights
 
 
@@ -29,41 +30,42 @@ class GGN(AbstractMetric):
     correction: bool = eqx.field(static=True, default=True)
     gauss_newton: ClassVar[bool] = True
 
-    def draft(self, setting: Setting) -> Draft:
-        problem, samples, params = setting.problem, setting.samples, setting.params
-        require(problem, self, "field", "cost")
+    def linearise(self, context: StepContext) -> LinearisedStep:
+        samples, params = context.samples, context.params
+        problem = require(context.problem, CostProblem, self)
         now = jax.vmap(lambda x: at_point(problem, params, x))(samples.x)
-        Phi = self._momentum(setting, now.slope)
+        Phi = self._momentum(context, problem, now.slope)
 
         def scaled(params: PyTree, sample: tuple[Any, Array]) -> Float[Array, "m"]:
             x, C = sample
             return C.T @ _field(problem, params, x)
 
-        O = setting.jacobian(scaled, (samples.x, now.C))
+        O = context.jacobian(scaled, (samples.x, now.C))
         omega = row_weights(samples.omega, O)
 
         def rows(covector: Float[Array, "n m"]) -> Rows:
             return Rows(O=O, b=jnp.einsum("nij,nj->ni", now.C_inverse, covector).reshape(-1), omega=omega)
 
-        rest = -setting.kick * now.slope
+        rest = -context.force_scale * now.slope
         loss = samples.mean(now.value)
-        return Draft(rows(rest + Phi), rows(rest), rows(now.slope).right_side(), loss)
+        return LinearisedStep(rows(rest + Phi), rows(rest), rows(now.slope).right_side(), loss)
 
-    def _momentum(self, setting: Setting, slope: Float[Array, "n m"]) -> Float[Array, "n m"]:
-        problem, memory, samples, c = setting.problem, setting.memory, setting.samples, setting.c
-        push = setting.carried(lambda params, x: _field(problem, params, x), samples.x, memory.d)
+    def _momentum(self, context: StepContext, problem: CostProblem, slope: Float[Array, "n m"]) -> Float[Array, "n m"]:
+        previous, samples, c = context.previous, context.samples, context.c
+        push = context.carried(lambda params, x: _field(problem, params, x), samples.x, previous.d)
 
         def one(x: Any, z_dot: Array, slope: Array) -> Array:
-            old = at_point(problem, memory.params, x)
-            bend = old.H_inverse @ old.slope * setting.beta_prev + z_dot
-            covector = c.mu * (old.H @ z_dot) - setting.beta_prev * (slope - old.slope)
+            old = at_point(problem, previous.params, x)
+            covector = c.mu * (old.H @ z_dot) - context.beta_prev * (slope - old.slope)
             if not self.correction:
                 return covector
-            return covector + c.h / 2 * (turning(problem, memory.params, x, z_dot) @ bend)
+            psi = z_dot + context.beta_prev * (old.H_inverse @ old.slope)
+            return covector + c.h / 2 * (turning(problem, previous.params, x, z_dot) @ psi)
 
         return jax.vmap(one)(samples.x, push, slope)
 
-    def loss(self, problem: Any, params: PyTree, samples: Any) -> Float[Array, ""]:
+    def loss(self, problem: object, params: PyTree, samples: Any) -> Float[Array, ""]:
+        problem = require(problem, CostProblem, self)
         return samples.mean(over(lambda p, x: problem.cost(problem.field(p, x), x), params, samples.x))
 
 
@@ -78,7 +80,7 @@ class _Point(NamedTuple):
     H_inverse: Array
 
 
-def at_point(problem: Any, params: PyTree, x: Any) -> _Point:
+def at_point(problem: CostProblem, params: PyTree, x: Any) -> _Point:
     """Everything the metric needs of the cost at one sample."""
     z = _field(problem, params, x)
 
@@ -96,11 +98,11 @@ def at_point(problem: Any, params: PyTree, x: Any) -> _Point:
     return _Point(cost(z), jax.grad(cost)(z), H, vectors * root[None, :], C_inverse, C_inverse.T @ C_inverse)
 
 
-def turning(problem: Any, params: PyTree, x: Any, z_dot: Float[Array, "m"]) -> Float[Array, "m m"]:
+def turning(problem: CostProblem, params: PyTree, x: Any, z_dot: Float[Array, "m"]) -> Float[Array, "m m"]:
     """T₃(ż, ·): how H turns along ż."""
     hessian = jax.hessian(lambda z: problem.cost(z, x))
     return jax.jvp(hessian, (_field(problem, params, x),), (z_dot,))[1]
 
 
-def _field(problem: Any, params: PyTree, x: Any) -> Float[Array, "m"]:
+def _field(problem: CostProblem, params: PyTree, x: Any) -> Float[Array, "m"]:
     return jnp.atleast_1d(problem.field(params, x))

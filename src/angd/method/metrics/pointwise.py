@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian.base import pull_back
+from angd.method.protocols import DensityProblem, GivesForces, GivesVariations
 from angd.method.samples import Samples
 
 
@@ -17,20 +18,35 @@ def over(f: Callable[..., Any], params: PyTree, xs: PyTree) -> Float[Array, "n *
 
 
 def variations(
-    problem: Any, params: PyTree, samples: Samples, old: PyTree | None = None
+    problem: DensityProblem, params: PyTree, samples: Samples, old: PyTree | None = None
 ) -> tuple[Samples, Float[Array, "n"], Float[Array, "n"]]:
     """δL/δρ at every sample, and the same for older parameters (where there are none, again the first), with the
     samples fit for a step. A problem may do it all at once, `variations(params, samples, old)`: in chunks, clipped,
     samples masked where it is not finite."""
-    if hasattr(problem, "variations"):
-        return problem.variations(params, samples, old)
-    f = over(problem.variation, params, samples.x)
-    return samples, f, f if old is None else over(problem.variation, old, samples.x)
+    if isinstance(problem, GivesVariations):
+        samples, f, f_old = problem.variations(params, samples, old)
+    else:
+        f = over(problem.variation, params, samples.x)
+        f_old = f if old is None else over(problem.variation, old, samples.x)
+    _check_variation(f, problem)
+    return samples, f, f_old
 
 
-def forces(problem: Any, params: PyTree, xs: PyTree) -> PyTree:
+def _check_variation(f: Array, problem: object) -> None:
+    """A variation of a density is one real number at a point."""
+    name = f"variation of {type(problem).__name__}"
+    if jnp.iscomplexobj(f):
+        raise ValueError(
+            f"The {name} is complex: Fisher–Rao and Wasserstein-2 are metrics of real densities, and its real part "
+            "alone would give a wrong gradient; a complex amplitude needs a metric that knows the phase."
+        )
+    if f.ndim != 1:
+        raise ValueError(f"The {name} must be one number at a point, got an array of shape {f.shape[1:]}.")
+
+
+def forces(problem: DensityProblem, params: PyTree, xs: PyTree) -> PyTree:
     """∇_x δL/δρ at every sample; a problem may do them all at once, `variation_gradients(params, xs)`."""
-    if hasattr(problem, "variation_gradients"):
+    if isinstance(problem, GivesForces):
         return problem.variation_gradients(params, xs)
     return jax.vmap(jax.grad(problem.variation, argnums=1), (None, 0))(params, xs)
 

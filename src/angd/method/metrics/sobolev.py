@@ -3,6 +3,10 @@
 With c = μ d_{k−1} + β_{k−1} n_{k−1}, n = M⁻¹∂L, and the rows ∂_θ 𝓑(u)(x_i) of the current step,
 
     v_k = Σ_i ω_i (∂_θ 𝓑(u_k)(x_i))ᵀ ⟨∂_θ 𝓑(u_{k−1})(x_i), c⟩ − (β_{k−1} + h_k γ_k) ∂_θ L.
+
+With the transport `Printed` it is the recursion of the paper instead, which carries the covector v and has no origin,
+
+    v_k = μ (v_{k−1} + β_{k−1} ∂_θ L_{k−1}) − (μ β_k + h_k γ_k − β_k + β_{k−1}) ∂_θ L_k,      d_k = (M + λI)⁻¹ v_k.
 """
 
 import abc
@@ -14,18 +18,25 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from angd.method.metrics.base import AbstractMetric, Draft, Invert, Setting, Taken, gram_like, one_measure, require
+from angd.method.jacobian import AbstractJacobian
+from angd.method.metrics.base import AbstractMetric, Invert, LinearisedStep, StepContext, StepOutcome, one_measure
 from angd.method.metrics.pointwise import derivatives
+from angd.method.protocols import FieldProblem, require
 from angd.method.samples import Samples
-from angd.method.system import Gram, row_weights
-from angd.method.transport import Covector
+from angd.method.system import Gram, gram_like, row_weights
+from angd.method.transport import Printed
 from angd.tree import combine, scale, where, zeros_like
 
 
-class Kept(eqx.Module):
-    """`natural` is M⁻¹∂L, for Hessian damping; `covector` (v) and `gradient` serve the Covector transport."""
+class SobolevState(eqx.Module):
+    """M⁻¹∂L of the step before, for Hessian damping."""
 
     natural: PyTree
+
+
+class PrintedState(eqx.Module):
+    """The covector v and the gradient ∂_θ L of the step before, as `Printed` carries them."""
+
     covector: PyTree
     gradient: PyTree
 
@@ -45,46 +56,61 @@ class AbstractSobolev(AbstractMetric):
     def features(self, u: Callable[[Any], Array], x: Any) -> Float[Array, "m"]:
         """The vector 𝓑(u)(x) whose squared length the metric integrates."""
 
-    def pointwise(self, problem: Any) -> Callable[..., Array]:
+    def pointwise(self, problem: FieldProblem) -> Callable[..., Array]:
         """(θ, x) ↦ 𝓑(u_θ)(x)."""
         return lambda params, x: self.features(lambda y: problem.field(params, y), x)
 
-    def start(self, problem: Any, params: PyTree, samples: Any) -> Kept:
+    def init(self, problem: object, params: PyTree, samples: Any) -> tuple[SobolevState, PrintedState]:
         zero = zeros_like(params)
-        return Kept(zero, zero, zero)
+        return SobolevState(zero), PrintedState(zero, zero)
 
-    def centre(self, setting: Setting) -> PyTree:
-        move = scale(setting.c.mu, setting.memory.d)
-        if not setting.hessian:
+    def origin(self, context: StepContext) -> PyTree:
+        if isinstance(context.transport, Printed):
+            return zeros_like(context.previous.d)
+        move = scale(context.c.mu, context.previous.d)
+        if not context.hessian:
             return move
-        return combine((1.0, move), (setting.beta_prev, setting.memory.kept.natural))
+        return combine((1.0, move), (context.beta_prev, context.previous.metric[0].natural))
 
-    def draft(self, setting: Setting) -> Draft:
-        require(setting.problem, self, "field", "loss")
-        samples = one_measure(setting.samples, self.on, self)
-        O = setting.jacobian(self.pointwise(setting.problem), samples.x)
+    def linearise(self, context: StepContext) -> LinearisedStep:
+        problem = require(context.problem, FieldProblem, self)
+        samples = one_measure(context.samples, self.on, self)
+        O = context.jacobian(self.pointwise(problem), samples.x)
         omega = row_weights(samples.omega, O)
-        loss, gradient = jax.value_and_grad(setting.problem.loss)(setting.params, setting.samples)
-        carried = self._carried(setting, samples, O, omega)
-        gain = setting.beta_prev + setting.kick
-        system = Gram(O=O, v=combine((1.0, carried), (-gain, gradient)), omega=omega)
-        return Draft(system, gram_like(system, scale(-setting.kick, gradient)), gradient, loss)
+        loss, gradient = jax.value_and_grad(problem.loss)(context.params, context.samples)
+        if isinstance(context.transport, Printed):
+            v = _printed(context, gradient)
+        else:
+            carried = self._carried(context, problem, samples, O, omega)
+            v = combine((1.0, carried), (-(context.beta_prev + context.force_scale), gradient))
+        system = Gram(O=O, v=v, omega=omega)
+        return LinearisedStep(system, gram_like(system, scale(-context.force_scale, gradient)), gradient, loss)
 
-    def _carried(self, setting: Setting, samples: Samples, O: Any, omega: Array) -> PyTree:
+    def _carried(
+        self, context: StepContext, problem: FieldProblem, samples: Samples, O: AbstractJacobian, omega: Array
+    ) -> PyTree:
         """The momentum of the step before, as a covector of this one."""
-        kept: Kept = setting.memory.kept
-        if isinstance(setting.transport, Covector):
-            return combine((setting.c.mu, kept.covector), (setting.beta_prev, kept.gradient))
-        old = setting.carried(self.pointwise(setting.problem), samples.x, self.centre(setting))
+        old = context.carried(self.pointwise(problem), samples.x, self.origin(context))
         return O.rmatvec((omega * old.reshape(-1)).reshape(O.shape))
 
-    def remember(self, setting: Setting, draft: Draft, taken: Taken, invert: Invert) -> Kept:
-        kept: Kept = setting.memory.kept
-        natural = invert(gram_like(draft.system, draft.gradient)) if setting.hessian else kept.natural
-        if not isinstance(setting.transport, Covector):
-            return Kept(natural, kept.covector, kept.gradient)
-        covector = where(taken.restarted, draft.at_rest.right_side(), draft.system.right_side())
-        return Kept(natural, covector, draft.gradient)
+    def remember(
+        self, context: StepContext, linear: LinearisedStep, outcome: StepOutcome, invert: Invert
+    ) -> tuple[SobolevState, PrintedState]:
+        natural, printed = context.previous.metric
+        if isinstance(context.transport, Printed):
+            covector = where(outcome.restarted, linear.at_rest.right_side(), linear.system.right_side())
+            return natural, PrintedState(covector, linear.gradient)
+        if context.hessian:
+            natural = SobolevState(invert(gram_like(linear.system, linear.gradient)))
+        return natural, printed
+
+
+def _printed(context: StepContext, gradient: PyTree) -> PyTree:
+    """The covector by the printed recursion; from rest it is the force alone."""
+    c, before = context.c, context.previous.metric[1]
+    carried = combine((c.mu, before.covector), (c.mu * c.beta_prev, before.gradient))
+    v = combine((1.0, carried), (-(c.mu * c.beta + c.h * (c.gamma - c.beta_dot)), gradient))
+    return where(context.previous.started, v, scale(-context.force_scale, gradient))
 
 
 class L2(AbstractSobolev):

@@ -16,11 +16,12 @@ from typing import ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float, PyTree
 
-from angd.method.metrics.base import AbstractMetric, Draft, Setting, gram_like, known_loss, one_measure, require
+from angd.method.metrics.base import AbstractMetric, LinearisedStep, StepContext, known_loss, one_measure
 from angd.method.metrics.pointwise import derivatives, over, pull
 from angd.method.metrics.sobolev import PositiveHs
+from angd.method.protocols import VariationProblem, require
 from angd.method.samples import Samples
-from angd.method.system import Gram, Rows, row_weights
+from angd.method.system import Gram, Rows, gram_like, row_weights
 from angd.tree import combine, scale
 
 
@@ -29,20 +30,20 @@ class L2Pointwise(AbstractMetric):
 
     on: str = eqx.field(static=True, default="interior")
 
-    def draft(self, setting: Setting) -> Draft:
-        problem, samples = setting.problem, one_measure(setting.samples, self.on, self)
-        require(problem, self, "field", "variation")
-        O, f = setting.jacobian(problem.field, samples.x), over(problem.variation, setting.params, samples.x)
+    def linearise(self, context: StepContext) -> LinearisedStep:
+        samples = one_measure(context.samples, self.on, self)
+        problem = require(context.problem, VariationProblem, self)
+        O, f = context.jacobian(problem.field, samples.x), over(problem.variation, context.params, samples.x)
         omega = row_weights(samples.omega, O)
         check_shapes(O.shape, f.shape)
-        b = setting.c.mu * setting.carried(problem.field, samples.x, setting.memory.d) - setting.kick * f
-        if setting.hessian:
-            b = b - setting.beta_prev * (f - over(problem.variation, setting.memory.params, samples.x))
+        b = context.c.mu * context.carried(problem.field, samples.x, context.previous.d) - context.force_scale * f
+        if context.hessian:
+            b = b - context.beta_prev * (f - over(problem.variation, context.previous.params, samples.x))
 
         def rows(b: Float[Array, "n *m"]) -> Rows:
             return Rows(O=O, b=b.reshape(-1), omega=omega)
 
-        return Draft(rows(b), rows(-setting.kick * f), rows(f).right_side(), known_loss(setting))
+        return LinearisedStep(rows(b), rows(-context.force_scale * f), rows(f).right_side(), known_loss(context))
 
 
 class NegativeHs(AbstractMetric):
@@ -52,32 +53,34 @@ class NegativeHs(AbstractMetric):
     on: str = eqx.field(static=True, default="interior")
     rows: ClassVar[bool] = False
 
-    def draft(self, setting: Setting) -> Draft:
-        problem, samples = setting.problem, one_measure(setting.samples, self.on, self)
-        require(problem, self, "field", "variation")
-        O = setting.jacobian(problem.field, samples.x)
+    def linearise(self, context: StepContext) -> LinearisedStep:
+        samples = one_measure(context.samples, self.on, self)
+        problem = require(context.problem, VariationProblem, self)
+        O = context.jacobian(problem.field, samples.x)
         omega = row_weights(samples.omega, O)
-        Df = over(self._deep(problem.variation), setting.params, samples.x)
-        drive = setting.kick * Df
-        if setting.hessian:
-            Df_old = over(self._deep(problem.variation), setting.memory.params, samples.x)
-            drive = drive + setting.beta_prev * (Df - Df_old)
-        old = setting.carried(problem.field, samples.x, setting.memory.d).reshape(-1)
+        Df = over(self._deep(problem.variation), context.params, samples.x)
+        drive = context.force_scale * Df
+        if context.hessian:
+            Df_old = over(self._deep(problem.variation), context.previous.params, samples.x)
+            drive = drive + context.beta_prev * (Df - Df_old)
+        old = context.carried(problem.field, samples.x, context.previous.d).reshape(-1)
         carried = O.rmatvec((omega * old).reshape(O.shape))
-        v = combine((setting.c.mu, carried), (-1.0, self._pull(setting, samples, drive)))
+        v = combine((context.c.mu, carried), (-1.0, self._pull(context, problem, samples, drive)))
         system = Gram(O=O, v=v, omega=omega)
-        at_rest = gram_like(system, scale(-setting.kick, self._pull(setting, samples, Df)))
-        f = over(problem.variation, setting.params, samples.x).reshape(-1)
-        return Draft(system, at_rest, Rows(O=O, b=f, omega=omega).right_side(), known_loss(setting))
+        at_rest = gram_like(system, scale(-context.force_scale, self._pull(context, problem, samples, Df)))
+        f = over(problem.variation, context.params, samples.x).reshape(-1)
+        return LinearisedStep(system, at_rest, Rows(O=O, b=f, omega=omega).right_side(), known_loss(context))
 
     def _deep(self, f: Callable[..., Array]) -> Callable[..., Array]:
         """(θ, x) ↦ 𝐃f(x)."""
         return lambda params, x: derivatives(lambda y: f(params, y), x, self.order)
 
-    def _pull(self, setting: Setting, samples: Samples, y: Float[Array, "n m"]) -> PyTree:
+    def _pull(
+        self, context: StepContext, problem: VariationProblem, samples: Samples, y: Float[Array, "n m"]
+    ) -> PyTree:
         """Σ ω (∂_θ 𝐃u)ᵀ y."""
         weighted = samples.omega.astype(y.dtype)[:, None] * y
-        return pull(self._deep(setting.problem.field), setting.params, samples.x, weighted)
+        return pull(self._deep(problem.field), context.params, samples.x, weighted)
 
 
 def Hs(s: int, on: str = "interior") -> AbstractMetric:

@@ -1,6 +1,6 @@
 """Solvers: how δ of (G + λI) δ = v − G c is found. Each picks the cheaper algebraic form by shape."""
 
-from angd.method.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver, Solution
+from angd.method.solvers.base import AbstractSolver, Solution
 from angd.method.solvers.iterative import Iterative
 from angd.method.solvers.kernel import Kernel
 from angd.method.solvers.kfac import KFAC
@@ -10,8 +10,6 @@ from angd.method.solvers.wrappers import ProjectedMomentum, WithFallback
 
 __all__ = [
     "KFAC",
-    "AbstractInverse",
-    "AbstractPrepared",
     "AbstractSolver",
     "Iterative",
     "Kernel",

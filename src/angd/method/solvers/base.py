@@ -1,10 +1,14 @@
-"""What a solver is, in three stages: prepare the matrix, fix the damping, find directions.
+"""What a solver is, in two stages.
 
-    solver.prepare(system) ──► prepared.at(λ) ──► inverse.direction(system, c)
-    G or its kernel            (G + λI)⁻¹           d = c + δ,   (G + λI) δ = v − G c
+    prepared, state = solver.prepare(system, state, λ)       all that the right-hand side does not change
+    solution = solver.solve(prepared, λ, system, c)          d, for any λ, right-hand side and origin c
 
-A controller that tries several dampings pays for the first stage once, and a second right-hand side (the natural
-gradient, the step from rest) for none of them.
+An exact solver finds d = c + δ with (G + λI) δ = v − G c. A controller that tries several dampings pays for the first
+stage once; one that asks again for the same λ, or for a second right-hand side (the natural gradient, the step from
+rest), pays for no factorisation.
+
+An *approximate* inverse K ≈ G finds d = (K + λI)⁻¹ (v + λ c) instead: with the exact G c in the right-hand side and
+another matrix in front of it, momentum would grow from step to step wherever K is smaller than G.
 """
 
 import abc
@@ -12,11 +16,13 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from angd.method.jacobian import AbstractJacobian
 from angd.method.system import AbstractSystem
 from angd.tree import add, all_finite
+
+Prepared = Any  # whatever a solver's `prepare` returns: a pytree that nobody else looks into
 
 
 class Solution(eqx.Module):
@@ -27,29 +33,19 @@ class Solution(eqx.Module):
     converged: Bool[Array, ""]
 
     @classmethod
-    def of(cls, c: PyTree, delta: PyTree, converged: Any = True) -> "Solution":
-        """d = c + δ."""
-        return cls(add(c, delta), all_finite(delta), jnp.asarray(converged))
+    def of(cls, d: PyTree, converged: Any = True) -> "Solution":
+        return cls(d, all_finite(d), jnp.asarray(converged))
 
-
-class AbstractInverse(eqx.Module):
-    """(G + λI)⁻¹ for one λ."""
-
-    @abc.abstractmethod
-    def direction(self, system: AbstractSystem, c: PyTree) -> Solution:
-        """d = c + δ; `system` may have another right-hand side than the one prepared, never another G."""
-
-
-class AbstractPrepared(eqx.Module):
-    """G, ready for any damping."""
-
-    @abc.abstractmethod
-    def at(self, damping: Any) -> AbstractInverse:
-        """The inverse with this damping."""
+    def plus(self, a: PyTree) -> "Solution":
+        """The same, moved by a."""
+        return eqx.tree_at(lambda s: s.d, self, add(a, self.d))
 
 
 class AbstractSolver(eqx.Module):
-    """How (G + λI) δ = v − G c is solved; `damping` is λ."""
+    """How the sampled system is solved.
+
+    **Attributes:** `damping`, λ. A solver with a state of its own (running averages) overrides `init`.
+    """
 
     damping: eqx.AbstractVar[Any]
 
@@ -63,17 +59,35 @@ class AbstractSolver(eqx.Module):
         """Must the right-hand side be known at the samples?"""
         return False
 
+    @property
+    def approximate(self) -> bool:
+        """Is its inverse that of another matrix than G? Then momentum stays in coordinates, outside the system."""
+        return False
+
     def init(self, system: AbstractSystem) -> PyTree:
-        """What the solver carries from step to step: nothing, unless it says otherwise."""
+        """The state before the first step: nothing, unless a solver says otherwise."""
         return None
 
-    def centre(self, c: PyTree, d_prev: PyTree) -> PyTree:
-        """The centre to use, given the metric's and the previous direction."""
+    def origin(self, c: PyTree, d_prev: PyTree) -> PyTree:
+        """What damping pulls towards, given the metric's origin c and the previous direction."""
         return c
 
     @abc.abstractmethod
-    def prepare(self, system: AbstractSystem, memory: PyTree, many: bool = False) -> tuple[AbstractPrepared, PyTree]:
-        """Everything that does not depend on the damping; `many` says that many dampings will be asked for."""
+    def prepare(
+        self, system: AbstractSystem, state: PyTree, damping: Any, many: bool = False
+    ) -> tuple[Prepared, PyTree]:
+        """Matrix and factor for the damping of this step, and the state after it.
+
+        **Arguments:** `many` says that many dampings will be asked for, so that an eigen-decomposition pays.
+        """
+
+    @abc.abstractmethod
+    def solve(self, prepared: Prepared, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
+        """The direction; `system` may have another right-hand side than the one prepared, never another G."""
+
+    def smallest(self, prepared: Prepared) -> Float[Array, ""]:
+        """The smallest eigenvalue of the matrix that was factorised, NaN where it is not known."""
+        return jnp.full((), jnp.nan)
 
 
 def check_damping(damping: Any, owner: str) -> None:

@@ -17,9 +17,9 @@ from jax import lax
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian import AbstractJacobian, MatrixFree
-from angd.method.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver, Solution, check_damping
+from angd.method.solvers.base import AbstractSolver, Solution, check_damping
 from angd.method.system import AbstractSystem
-from angd.tree import combine
+from angd.tree import add, combine
 
 SEED = 0  # the sketch is the same in every step and every run
 
@@ -47,9 +47,24 @@ class Iterative(AbstractSolver):
     def form(self) -> type[AbstractJacobian] | None:
         return MatrixFree
 
-    def prepare(self, system: AbstractSystem, memory: PyTree, many: bool = False) -> tuple["_PreparedCG", PyTree]:
+    def prepare(
+        self, system: AbstractSystem, state: PyTree, damping: Any, many: bool = False
+    ) -> tuple["Nystrom | None", PyTree]:
         rank = min(self.rank, system.O.n_params)
-        return _PreparedCG(nystrom(system, rank) if rank else None, self.rtol, self.max_steps), memory
+        return nystrom(system, rank) if rank else None, state
+
+    def solve(self, prepared: "Nystrom | None", damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
+        layout = system.O.layout
+        r = layout.ravel(combine((1.0, system.right_side()), (-1.0, system.apply(c))))
+
+        def damped(d: Float[Array, "p"]) -> Float[Array, "p"]:
+            return layout.ravel(system.apply(layout.unravel(d))) + damping * d
+
+        cg = lineax.CG(rtol=self.rtol, atol=0.0, max_steps=self.max_steps)
+        options = {} if prepared is None else {"preconditioner": _preconditioner(prepared, damping, r)}
+        answer = lineax.linear_solve(_operator(damped, r), r, cg, options=options, throw=False)
+        converged = answer.result == lineax.RESULTS.successful
+        return Solution.of(add(c, layout.unravel(answer.value)), converged)
 
 
 class Nystrom(eqx.Module):
@@ -81,39 +96,8 @@ def _symmetric(A: Float[Array, "k k"]) -> Float[Array, "k k"]:
     return (A + A.T) / 2
 
 
-class _PreparedCG(AbstractPrepared):
-    nystrom: Nystrom | None
-    rtol: float
-    max_steps: int = eqx.field(static=True)
-
-    def at(self, damping: Any) -> "_CG":
-        return _CG(self.nystrom, damping, self.rtol, self.max_steps)
-
-
-class _CG(AbstractInverse):
-    nystrom: Nystrom | None
-    damping: Any
-    rtol: float
-    max_steps: int = eqx.field(static=True)
-
-    def direction(self, system: AbstractSystem, c: PyTree) -> Solution:
-        layout = system.O.layout
-        r = layout.ravel(combine((1.0, system.right_side()), (-1.0, system.apply(c))))
-
-        def damped(d: Float[Array, "p"]) -> Float[Array, "p"]:
-            return layout.ravel(system.apply(layout.unravel(d))) + self.damping * d
-
-        operator = _operator(damped, r)
-        cg = lineax.CG(rtol=self.rtol, atol=0.0, max_steps=self.max_steps)
-        answer = lineax.linear_solve(operator, r, cg, options=self._options(r), throw=False)
-        converged = answer.result == lineax.RESULTS.successful
-        return Solution.of(c, layout.unravel(answer.value), converged)
-
-    def _options(self, r: Float[Array, "p"]) -> dict[str, Any]:
-        approximation = self.nystrom
-        if approximation is None:
-            return {}
-        return {"preconditioner": _operator(lambda y: approximation.precondition(y, self.damping), r)}
+def _preconditioner(approximation: Nystrom, damping: Any, r: Float[Array, "p"]) -> lineax.FunctionLinearOperator:
+    return _operator(lambda y: approximation.precondition(y, damping), r)
 
 
 def _operator(f: Any, r: Float[Array, "p"]) -> lineax.FunctionLinearOperator:

@@ -9,14 +9,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from angd.flow.schedules import is_concrete
-from angd.method.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver, Solution, check_damping
-from angd.method.solvers.positive import Cholesky, Matrix, Shifted, Spectrum, positive
+from angd.method.solvers.base import AbstractSolver, Solution, check_damping
+from angd.method.solvers.positive import Cholesky, Spectrum, positive
 from angd.method.system import AbstractSystem, Rows
-from angd.tree import combine
+from angd.tree import add, combine
 
 
 class Kernel(AbstractSolver):
-    """The N × N form for systems whose right-hand side is known at the samples."""
+    """The N × N form for systems whose right-hand side is known at the samples.
+
+    **Arguments:** `damping`, λ: 1e-8 to 1e-3 for residuals in double precision, 4e-3 for wave functions in single.
+
+    **Example:** `angd.ANGD(flow, angd.FisherRao(), angd.Kernel(4e-3))`
+    """
 
     damping: Any = 1e-6
 
@@ -27,47 +32,44 @@ class Kernel(AbstractSolver):
     def needs_rows(self) -> bool:
         return True
 
-    def prepare(self, system: AbstractSystem, memory: PyTree, many: bool = False) -> tuple["PreparedKernel", PyTree]:
-        return PreparedKernel.of(system, many), memory
+    def prepare(
+        self, system: AbstractSystem, state: PyTree, damping: Any, many: bool = False
+    ) -> tuple[Cholesky | Spectrum, PyTree]:
+        return positive(filled_kernel, system, damping, many), state
+
+    def solve(self, prepared: Cholesky | Spectrum, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
+        return kernel_solution(prepared, damping, system, c)
+
+    def smallest(self, prepared: Cholesky | Spectrum) -> Float[Array, ""]:
+        return prepared.smallest
 
 
-class PreparedKernel(AbstractPrepared):
-    """W^½ O Oᵀ W^½; a centred one has its null vector √ω filled, which changes no direction and keeps it regular."""
-
-    kernel: Matrix | Spectrum
-
-    @classmethod
-    def of(cls, system: AbstractSystem, many: bool) -> "PreparedKernel":
-        kernel = system.kernel()
-        if system.centred:
-            unit = system.root / jnp.linalg.norm(system.root)
-            kernel = kernel + unit[:, None] * unit[None, :]
-        return cls(positive(kernel, many))
-
-    def at(self, damping: Any) -> "KernelInverse":
-        return KernelInverse(self.kernel.at(damping), damping)
+def filled_kernel(system: AbstractSystem) -> Float[Array, "N N"]:
+    """W^½ O Oᵀ W^½; a centred one has its null vectors filled, which changes no direction and keeps it regular."""
+    kernel = system.kernel()
+    if not system.centred:
+        return kernel
+    nulls = system.null_vectors()
+    return kernel + nulls @ nulls.T
 
 
-class KernelInverse(AbstractInverse):
-    """Directions from the N × N factor."""
+def kernel_solution(prepared: Cholesky | Spectrum, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
+    """The direction from the N × N factor, by the trick or by Woodbury's identity."""
+    delta = _trick if isinstance(system, Rows) else _woodbury
+    return Solution.of(add(c, delta(prepared, damping, system, c)))
 
-    factor: Cholesky | Shifted
-    damping: Any
 
-    def direction(self, system: AbstractSystem, c: PyTree) -> Solution:
-        delta = self._trick(system, c) if isinstance(system, Rows) else self._woodbury(system, c)
-        return Solution.of(c, delta)
+def _trick(prepared: Cholesky | Spectrum, damping: Any, system: Any, c: PyTree) -> PyTree:
+    rest = system.root * system.centre(system.b - system.push(c))
+    return system.pull(_unweigh(prepared.solve(damping, rest), system.root))
 
-    def _trick(self, system: Rows, c: PyTree) -> PyTree:
-        rest = system.root * system.centre(system.b - system.push(c))
-        return system.pull(_unweigh(self.factor.solve(rest), system.root))
 
-    def _woodbury(self, system: AbstractSystem, c: PyTree) -> PyTree:
-        if is_concrete(self.damping) and self.damping == 0:
-            raise ValueError("With more parameters than rows the matrix is singular: give damping > 0.")
-        r = combine((1.0, system.right_side()), (-1.0, system.apply(c)))
-        inside = system.pull(_unweigh(self.factor.solve(system.root * system.push(r)), system.root))
-        return combine((1 / self.damping, r), (-1 / self.damping, inside))
+def _woodbury(prepared: Cholesky | Spectrum, damping: Any, system: AbstractSystem, c: PyTree) -> PyTree:
+    if is_concrete(damping) and damping == 0:
+        raise ValueError("With more parameters than rows the matrix is singular: give damping > 0.")
+    r = combine((1.0, system.right_side()), (-1.0, system.apply(c)))
+    inside = system.pull(_unweigh(prepared.solve(damping, system.root * system.push(r)), system.root))
+    return combine((1 / damping, r), (-1 / damping, inside))
 
 
 def _unweigh(y: Float[Array, "N"], root: Float[Array, "N"]) -> Float[Array, "N"]:

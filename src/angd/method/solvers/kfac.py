@@ -6,7 +6,14 @@ form a block). With A = U_A Λ_A U_Aᵀ and S = U_S Λ_S U_Sᵀ, a block V of th
     (A ⊗ S + λI)⁻¹ V = U_A [(U_Aᵀ V U_S) / (λ_A λ_Sᵀ + λ)] U_Sᵀ,
 
 and `factored` damps the two factors instead, (A + π√λ I)⁻¹ V (S + √λ/π I)⁻¹ with π² = (tr A / dim A) / (tr S / dim S).
-A and S are running averages over steps. The right-hand side v − G c takes the exact G; only the inverse is not exact.
+A and S are running averages over steps.
+
+The inverse is that of another matrix, K = ⊕ A ⊗ S, whose blocks can be several times smaller than G. So momentum is
+not solved for again: with a the momentum as the metric hands it over, f the force with its β-terms and c the origin,
+
+    d = a + (K + λI)⁻¹ (f + λ (c − a)),
+
+whose iteration has its eigenvalues between those of a and of c. Momentum is then the heavy ball in coordinates.
 """
 
 from typing import Any
@@ -19,7 +26,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from angd.method.jacobian import AbstractJacobian, Factored, Layout
 from angd.method.jacobian.taps.views import index
-from angd.method.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver, Solution, check_damping
+from angd.method.solvers.base import AbstractSolver, Solution, check_damping
 from angd.method.solvers.blocks import Block, blocks, kronecker
 from angd.method.system import AbstractSystem
 from angd.tree import combine
@@ -58,10 +65,19 @@ class KFAC(AbstractSolver):
         zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
         return Averages(jnp.zeros((), jnp.int32), zeros)
 
-    def prepare(self, system: AbstractSystem, memory: PyTree, many: bool = False) -> tuple["PreparedKFAC", PyTree]:
-        memory = memory.update(_factors(system), self.decay)
-        eigen = tuple(Eigen.of(A, S) for A, S in memory.unbiased(self.decay))
-        return PreparedKFAC(tuple(block for block, _ in blocks(system.O)), eigen, self.factored), memory
+    @property
+    def approximate(self) -> bool:
+        return True
+
+    def prepare(
+        self, system: AbstractSystem, state: "Averages", damping: Any, many: bool = False
+    ) -> tuple["Inverse", "Averages"]:
+        state = state.update(_factors(system), self.decay)
+        eigen = tuple(Eigen.of(A, S) for A, S in state.unbiased(self.decay))
+        return Inverse(tuple(block for block, _ in blocks(system.O)), eigen, self.factored), state
+
+    def solve(self, prepared: "Inverse", damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
+        return Solution.of(prepared.apply(combine((1.0, system.right_side()), (damping, c)), damping, system.O.layout))
 
 
 Factors = tuple[tuple[Float[Array, "_ _ _"], Float[Array, "_ _ _"]], ...]
@@ -126,32 +142,20 @@ def _eigh(matrix: Float[Array, "B k k"]) -> tuple[Float[Array, "B k"], Float[Arr
     return jnp.maximum(values, 0), vectors
 
 
-class PreparedKFAC(AbstractPrepared):
-    """The eigen-decompositions, good for any damping."""
+class Inverse(eqx.Module):
+    """(K + λI)⁻¹ for any λ: block by block, and 1/λ for parameters that f does not use."""
 
     blocks: tuple[Block, ...] = eqx.field(static=True)
     eigen: tuple[Eigen, ...]
     factored: bool = eqx.field(static=True)
 
-    def at(self, damping: Any) -> "KFACInverse":
-        return KFACInverse(self, damping)
-
-
-class KFACInverse(AbstractInverse):
-    """Directions from the Kronecker factors: δ of each block, and r/λ for parameters that f does not use."""
-
-    prepared: PreparedKFAC
-    damping: Any
-
-    def direction(self, system: AbstractSystem, c: PyTree) -> Solution:
-        layout = system.O.layout
-        r = layout.treedef.flatten_up_to(combine((1.0, system.right_side()), (-1.0, system.apply(c))))
-        covered = _covered(self.prepared.blocks, layout)
-        leaves = [_unused(leaf, inside, self.damping) for leaf, inside in zip(r, covered, strict=True)]
-        for block, eigen in zip(self.prepared.blocks, self.prepared.eigen, strict=True):
-            block.scatter(eigen.solve(block.gather(r), self.damping, self.prepared.factored), leaves)
-        delta = layout.cast(layout.treedef.unflatten(leaves))
-        return Solution.of(c, delta)
+    def apply(self, r: PyTree, damping: Any, layout: Layout) -> PyTree:
+        r = layout.treedef.flatten_up_to(r)
+        covered = _covered(self.blocks, layout)
+        leaves = [_unused(leaf, inside, damping) for leaf, inside in zip(r, covered, strict=True)]
+        for block, eigen in zip(self.blocks, self.eigen, strict=True):
+            block.scatter(eigen.solve(block.gather(r), damping, self.factored), leaves)
+        return layout.cast(layout.treedef.unflatten(leaves))
 
 
 def _covered(blocks: tuple[Block, ...], layout: Layout) -> list[Bool[np.ndarray, "..."]]:

@@ -2,45 +2,44 @@
 
 from typing import Any
 
-from jaxtyping import PyTree
+from jaxtyping import Array, Float, PyTree
 
-from angd.method.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver, Solution, check_damping
-from angd.method.solvers.kernel import PreparedKernel
-from angd.method.solvers.positive import Cholesky, Matrix, Shifted, Spectrum, positive
+from angd.method.solvers.base import AbstractSolver, Solution, check_damping
+from angd.method.solvers.kernel import filled_kernel, kernel_solution
+from angd.method.solvers.positive import Cholesky, Spectrum, positive
 from angd.method.system import AbstractSystem
-from angd.tree import combine
+from angd.tree import add, combine
 
 
 class Normal(AbstractSolver):
-    """(G + λI)⁻¹ in the smaller of its two forms; `damping` λ is usually between 1e-8 and 1e-2."""
+    """(G + λI)⁻¹ in the smaller of its two forms.
+
+    **Arguments:** `damping`, λ: usually between 1e-8 and 1e-2.
+
+    **Example:** `angd.ANGD(flow, angd.L2(), angd.Normal(1e-3))`
+    """
 
     damping: Any = 1e-6
 
     def __check_init__(self):
         check_damping(self.damping, "Normal")
 
-    def prepare(self, system: AbstractSystem, memory: PyTree, many: bool = False) -> tuple[AbstractPrepared, PyTree]:
-        if system.O.n_params <= system.O.n_rows:
-            return PreparedGram(positive(system.gram(), many)), memory
-        return PreparedKernel.of(system, many), memory
+    def prepare(
+        self, system: AbstractSystem, state: PyTree, damping: Any, many: bool = False
+    ) -> tuple[Cholesky | Spectrum, PyTree]:
+        build = AbstractSystem.gram if _is_tall(system) else filled_kernel
+        return positive(build, system, damping, many), state
 
-
-class PreparedGram(AbstractPrepared):
-    """G as a p × p matrix."""
-
-    gram: Matrix | Spectrum
-
-    def at(self, damping: Any) -> "GramInverse":
-        return GramInverse(self.gram.at(damping))
-
-
-class GramInverse(AbstractInverse):
-    """Directions from the p × p factor."""
-
-    factor: Cholesky | Shifted
-
-    def direction(self, system: AbstractSystem, c: PyTree) -> Solution:
+    def solve(self, prepared: Cholesky | Spectrum, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
+        if not _is_tall(system):
+            return kernel_solution(prepared, damping, system, c)
         layout = system.O.layout
         r = layout.ravel(combine((1.0, system.right_side()), (-1.0, system.apply(c))))
-        delta = layout.unravel(self.factor.solve(r))
-        return Solution.of(c, delta)
+        return Solution.of(add(c, layout.unravel(prepared.solve(damping, r))))
+
+    def smallest(self, prepared: Cholesky | Spectrum) -> Float[Array, ""]:
+        return prepared.smallest
+
+
+def _is_tall(system: AbstractSystem) -> bool:
+    return system.O.n_params <= system.O.n_rows

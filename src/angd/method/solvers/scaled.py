@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian import Rescaled
-from angd.method.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver, Solution
+from angd.method.solvers.base import AbstractSolver, Solution
 from angd.method.system import AbstractSystem, Gram, Rows
 
 
@@ -45,31 +45,26 @@ class Scaled(AbstractSolver):
     def init(self, system: AbstractSystem) -> PyTree:
         return self.inner.init(system)
 
-    def centre(self, c: PyTree, d_prev: PyTree) -> PyTree:
-        return self.inner.centre(c, d_prev)
+    def origin(self, c: PyTree, d_prev: PyTree) -> PyTree:
+        return self.inner.origin(c, d_prev)
 
-    def prepare(self, system: AbstractSystem, memory: PyTree, many: bool = False) -> tuple[AbstractPrepared, PyTree]:
+    def prepare(
+        self, system: AbstractSystem, state: PyTree, damping: Any, many: bool = False
+    ) -> tuple[tuple[Any, Float[Array, "p"]], PyTree]:
         diagonal = system.diagonal()
         s = (diagonal + self.floor * jnp.max(diagonal)) ** (-self.power / 2)
-        prepared, memory = self.inner.prepare(_rescaled(system, s), memory, many)
-        return _Prepared(prepared, s), memory
+        prepared, state = self.inner.prepare(_rescaled(system, s), state, damping, many)
+        return (prepared, s), state
 
+    def solve(
+        self, prepared: tuple[Any, Float[Array, "p"]], damping: Any, system: AbstractSystem, c: PyTree
+    ) -> Solution:
+        inner, s = prepared
+        solution = self.inner.solve(inner, damping, _rescaled(system, s), _times(system, 1 / s, c))
+        return eqx.tree_at(lambda x: x.d, solution, _times(system, s, solution.d))
 
-class _Prepared(AbstractPrepared):
-    inner: AbstractPrepared
-    s: Float[Array, "p"]
-
-    def at(self, damping: Any) -> "_Inverse":
-        return _Inverse(self.inner.at(damping), self.s)
-
-
-class _Inverse(AbstractInverse):
-    inner: AbstractInverse
-    s: Float[Array, "p"]
-
-    def direction(self, system: AbstractSystem, c: PyTree) -> Solution:
-        solution = self.inner.direction(_rescaled(system, self.s), _times(system, 1 / self.s, c))
-        return eqx.tree_at(lambda x: x.d, solution, _times(system, self.s, solution.d))
+    def smallest(self, prepared: tuple[Any, Float[Array, "p"]]) -> Float[Array, ""]:
+        return self.inner.smallest(prepared[0])
 
 
 def _rescaled(system: AbstractSystem, s: Float[Array, "p"]) -> AbstractSystem:

@@ -12,17 +12,17 @@ from typing import Any
 import equinox as eqx
 import jax
 from jax import lax
-from jaxtyping import PyTree
+from jaxtyping import Array, Float, PyTree
 
 from angd.flow.schedules import is_concrete
 from angd.method.jacobian import AbstractJacobian
-from angd.method.solvers.base import AbstractInverse, AbstractPrepared, AbstractSolver, Solution
+from angd.method.solvers.base import AbstractSolver, Prepared, Solution
 from angd.method.system import AbstractSystem
 from angd.tree import scale
 
 
 class ProjectedMomentum(AbstractSolver):
-    """Wraps any solver and *replaces* its centre by η d_prev. With μ = 0 on Fisher–Rao this is SPRING."""
+    """Wraps any solver and *replaces* its origin by η d_prev. With μ = 0 on Fisher–Rao this is SPRING."""
 
     eta: Any
     inner: AbstractSolver
@@ -47,11 +47,23 @@ class ProjectedMomentum(AbstractSolver):
     def init(self, system: AbstractSystem) -> PyTree:
         return self.inner.init(system)
 
-    def centre(self, c: PyTree, d_prev: PyTree) -> PyTree:
+    @property
+    def approximate(self) -> bool:
+        return self.inner.approximate
+
+    def origin(self, c: PyTree, d_prev: PyTree) -> PyTree:
         return scale(self.eta, d_prev)
 
-    def prepare(self, system: AbstractSystem, memory: PyTree, many: bool = False) -> tuple[AbstractPrepared, PyTree]:
-        return self.inner.prepare(system, memory, many)
+    def prepare(
+        self, system: AbstractSystem, state: PyTree, damping: Any, many: bool = False
+    ) -> tuple[Prepared, PyTree]:
+        return self.inner.prepare(system, state, damping, many)
+
+    def solve(self, prepared: Prepared, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
+        return self.inner.solve(prepared, damping, system, c)
+
+    def smallest(self, prepared: Prepared) -> Float[Array, ""]:
+        return self.inner.smallest(prepared)
 
 
 class WithFallback(AbstractSolver):
@@ -80,35 +92,31 @@ class WithFallback(AbstractSolver):
 
     def init(self, system: AbstractSystem) -> PyTree:
         if jax.tree.leaves(self.second.init(system)):
-            raise ValueError("WithFallback: the second solver must not keep a memory of its own (KFAC can be first).")
+            raise ValueError("WithFallback: the second solver must not keep a state of its own (KFAC can be first).")
         return self.first.init(system)
 
-    def centre(self, c: PyTree, d_prev: PyTree) -> PyTree:
-        return self.first.centre(c, d_prev)
+    @property
+    def approximate(self) -> bool:
+        return self.first.approximate
 
-    def prepare(self, system: AbstractSystem, memory: PyTree, many: bool = False) -> tuple[AbstractPrepared, PyTree]:
-        prepared, memory = self.first.prepare(system, memory, many)
-        return _PreparedPair(prepared, self.second), memory
+    def origin(self, c: PyTree, d_prev: PyTree) -> PyTree:
+        return self.first.origin(c, d_prev)
 
+    def prepare(
+        self, system: AbstractSystem, state: PyTree, damping: Any, many: bool = False
+    ) -> tuple[Prepared, PyTree]:
+        return self.first.prepare(system, state, damping, many)
 
-class _PreparedPair(AbstractPrepared):
-    first: AbstractPrepared
-    second: AbstractSolver
-
-    def at(self, damping: Any) -> "_PairInverse":
-        return _PairInverse(self.first.at(damping), self.second)
-
-
-class _PairInverse(AbstractInverse):
-    first: AbstractInverse
-    second: AbstractSolver
-
-    def direction(self, system: AbstractSystem, c: PyTree) -> Solution:
-        solution = self.first.direction(system, c)
+    def solve(self, prepared: Prepared, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
+        solution = self.first.solve(prepared, damping, system, c)
         arrays, static = eqx.partition((system, c), eqx.is_array)
 
         def again(arrays: PyTree) -> Solution:
             system, c = eqx.combine(arrays, static)
-            return self.second.prepare(system, None)[0].at(self.second.damping).direction(system, c)
+            prepared, _ = self.second.prepare(system, None, self.second.damping)
+            return self.second.solve(prepared, self.second.damping, system, c)
 
         return lax.cond(solution.ok & solution.converged, lambda _: solution, again, arrays)
+
+    def smallest(self, prepared: Prepared) -> Float[Array, ""]:
+        return self.first.smallest(prepared)

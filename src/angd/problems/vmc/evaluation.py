@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.samples import check_start
-from angd.problems.vmc.problem import RefusedWave
+from angd.problems.vmc.problem import GroundState, RefusedWave
 from angd.tree import in_precision
 
 
@@ -33,7 +33,7 @@ class Estimate:
     bad: int
 
 
-def evaluate(problem: Any, params: PyTree, chain: Any, key: Array, measurements: int = 100) -> Estimate:
+def evaluate(problem: GroundState, params: PyTree, chain: Any, key: Array, measurements: int = 100) -> Estimate:
     """The energy on fresh walkers, in the precision of the parameters; training energies are not used, they lie."""
     if measurements < 4:
         raise ValueError(f"evaluate: at least 4 measurements are needed, got {measurements}.")

@@ -26,11 +26,11 @@ class Pretraining(eqx.Module):
     def _rule(self) -> optax.GradientTransformation:
         return optax.adam(self.rate)
 
-    def init(self, problem: Any, params: PyTree, samples: Any) -> PyTree:
+    def init(self, problem: object, params: PyTree, samples: Any) -> PyTree:
         check_params(params)
         return self._rule().init(params)
 
-    def step(self, problem: Any, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Any]:
+    def step(self, problem: object, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Any]:
         value, gradient = jax.value_and_grad(self.loss)(params, samples.x)
         update, after = self._rule().update(gradient, state, params)
         ok = all_finite(update) & jnp.isfinite(value)
@@ -63,10 +63,10 @@ class OfHartreeFock(eqx.Module):
     def problem(self) -> GroundState:
         return GroundState(self.target, _nowhere)
 
-    def __call__(self, key: Array, problem: Any, params: PyTree) -> Any:
+    def __call__(self, key: Array, problem: object, params: PyTree) -> Any:
         return self.chain(key, self.problem, params)
 
-    def move(self, key: Array, problem: Any, params: PyTree, samples: Any) -> Any:
+    def move(self, key: Array, problem: object, params: PyTree, samples: Any) -> Any:
         return self.chain.move(key, self.problem, params, samples)
 
 

@@ -4,7 +4,6 @@ L(ρ) = E[E_L],   δL/δρ = E_L = −½ (Δ log|ψ| + |∇ log|ψ||²) + V.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import folx
@@ -103,6 +102,11 @@ class GroundState(eqx.Module):
         potential, if it has any) change places."""
         spins = getattr(self.potential, "spins", None) if spins is None else spins
         sign, log = self.log_psi(params, x)
+        if jnp.iscomplexobj(sign) or jnp.iscomplexobj(log):
+            raise RefusedWave(
+                "log_psi must return a real sign and log|ψ|: the phase of a complex wave function is not seen by the "
+                "metrics of densities, and their gradient would be wrong."
+            )
         if not bool(jnp.isfinite(log)):
             raise RefusedWave("log_psi is not finite at the first walker: check the wave function and its parameters.")
         for first, count in ((0, spins[0]), (spins[0], spins[1])) if spins else ():
@@ -150,7 +154,7 @@ def chunk_size(shape: tuple[int, ...]) -> int:
     return max(1, int(1600 / (n * n * d)))
 
 
-def energy(problem: Any, params: PyTree, samples: Samples) -> tuple[Array, Array, Array]:
+def energy(problem: GroundState, params: PyTree, samples: Samples) -> tuple[Array, Array, Array]:
     """Mean and variance of the finite local energies, and how many are not finite."""
     energies = problem.local_energies(params, samples.x)
     good = jnp.isfinite(energies)

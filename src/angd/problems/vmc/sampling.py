@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from angd.method.protocols import DensityProblem
 from angd.method.samples import Samples
 from angd.problems.vmc.molecules import Molecule
 
@@ -50,17 +51,17 @@ class AbstractChain(eqx.Module):
     def transition(self, log_density: Any, width: Array) -> tuple[Any, Any]:
         """blackjax's `init` and `step` for proposals of a width."""
 
-    def __call__(self, key: Array, problem: Any, params: PyTree) -> Walkers:
+    def __call__(self, key: Array, problem: DensityProblem, params: PyTree) -> Walkers:
         """Fresh walkers, settled."""
         place, settle = jax.random.split(key)
         walkers = Walkers(self.start(place, self.walkers), self.width)
         return self._run(settle, problem, params, walkers, self.burn_in)
 
-    def move(self, key: Array, problem: Any, params: PyTree, samples: Walkers) -> Walkers:
+    def move(self, key: Array, problem: DensityProblem, params: PyTree, samples: Walkers) -> Walkers:
         """The same walkers, some moves later; those where ρ is not finite are replaced by copies of others."""
         return self._run(key, problem, params, respawn(problem, params, samples), self.moves)
 
-    def _run(self, key: Array, problem: Any, params: PyTree, samples: Walkers, count: int) -> Walkers:
+    def _run(self, key: Array, problem: DensityProblem, params: PyTree, samples: Walkers, count: int) -> Walkers:
         def log_density(x: Array) -> Array:
             value = problem.log_density(params, x)
             return jnp.where(jnp.isnan(value), -jnp.inf, value)
@@ -134,7 +135,7 @@ def check_chain(chain: AbstractChain) -> None:
         raise ValueError(f"{type(chain).__name__}: it takes moves ≥ 1, burn_in ≥ 0, width > 0 and 0 < target < 1.")
 
 
-def respawn(problem: Any, params: PyTree, samples: Walkers) -> Walkers:
+def respawn(problem: DensityProblem, params: PyTree, samples: Walkers) -> Walkers:
     """Walkers where log ρ is not a number become copies of ones where it is."""
     logs = jax.vmap(problem.log_density, (None, 0))(params, samples.x)
     found = samples.masked(~jnp.isfinite(logs)).weighed_as(samples)

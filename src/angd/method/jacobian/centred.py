@@ -1,0 +1,82 @@
+"""O with the mean row of every component taken off: the rows of normalised densities, O ↦ O − 1 ωᵀO / Σω.
+
+Rows are centred before they are multiplied: (a + δ)(a + δ′) less a² would lose the digits of δδ′ that a² takes.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float, PyTree
+
+from angd.method.jacobian.base import AbstractJacobian, Layout, less_mean, shifted, weight_shares
+from angd.method.jacobian.dense import Dense
+from angd.method.jacobian.symmetric import weigh
+
+
+def centre(O: AbstractJacobian, omega: Float[Array, " N"]) -> AbstractJacobian:
+    """The rows of O less the ω-mean row of their component; nothing happens where that has been done."""
+    if O.centred:
+        return O
+    return O.centre(omega) if isinstance(O, Dense) else Centred(O, omega)
+
+
+class Centred(AbstractJacobian):
+    """Rows of `inner` less their ω-mean, one mean for each component. `centre(O, omega)` makes it."""
+
+    inner: AbstractJacobian
+    omega: Float[Array, " N"]
+    layout: Layout = eqx.field(static=True)
+    shape: tuple[int, ...] = eqx.field(static=True)
+
+    def __init__(self, inner: AbstractJacobian, omega: Float[Array, " N"]):
+        self.inner, self.omega, self.layout, self.shape = inner, omega, inner.layout, inner.shape
+
+    @classmethod
+    def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree) -> "Centred":
+        raise ValueError("Centred is made of a Jacobian and weights: use centre(O, omega).")
+
+    @property
+    def centred(self) -> bool:
+        return True
+
+    def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
+        pushed = self.inner.matvec(d).reshape(-1)
+        return less_mean(pushed, self.omega, self.components).reshape(self.shape)
+
+    def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
+        total = y.reshape(-1, self.components).sum(axis=0, keepdims=True)
+        share = weight_shares(self.omega, self.components).reshape(-1, self.components)
+        return self.inner.rmatvec((y.reshape(share.shape) - share * total).reshape(self.shape))
+
+    def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
+        return weigh(centred_kernel(self.inner.kernel(relative=True), self.omega, self.components), scale)
+
+    def gram(
+        self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
+    ) -> Float[Array, "p p"]:
+        return self.inner.gram(scale, self._shift(shift))
+
+    def squares(self, weights: Float[Array, " N"], shift: Float[Array, "m p"] | None = None) -> Float[Array, " p"]:
+        return self.inner.squares(weights, self._shift(shift))
+
+    def dense(self) -> Float[Array, "N p"]:
+        return shifted(self.inner.dense(), self._shift(None))
+
+    def wide(self) -> AbstractJacobian | None:
+        inner = self.inner.wide()
+        return None if inner is None else Centred(inner, self.omega.astype(inner.layout.dtype))
+
+    def _shift(self, shift: Float[Array, "m p"] | None) -> Float[Array, "m p"]:
+        mean = self.inner.mean_rows(self.omega)
+        return mean if shift is None else mean + shift
+
+
+def centred_kernel(kernel: Float[Array, "N N"], omega: Float[Array, " N"], m: int) -> Float[Array, "N N"]:
+    """(I − 1ωᵀ) K (I − ω1ᵀ), component by component, symmetric to the last bit."""
+    share = weight_shares(omega, m).reshape(-1, m)
+    blocks = kernel.reshape(share.shape * 2)  # (n, m, n, m)
+    blocks = blocks - (share[:, :, None, None] * blocks).sum(axis=0, keepdims=True)
+    blocks = blocks - (share[None, None] * blocks).sum(axis=2, keepdims=True)
+    centred = blocks.reshape(kernel.shape)
+    return (centred + centred.T) / 2
