@@ -30,12 +30,13 @@ import jax
 
 from angd import FisherRao
 from angd.problems import vmc
-from angd.program.catalogue import DENSITIES
-from angd.recipes import vmc as experiments
-from angd.recipes.base import Vmc
+from angd.problems.library import beryllium
+from angd.recipes.base import Phase
+from angd.recipes.named import DENSITIES
+from angd.recipes.vmc import Vmc, molecule_of
 from angd.train.environment import stamp
 from angd.train.files import write_atomically
-from angd.train.loop import Budget, Phase, Stand, cast, train
+from angd.train.loop import Budget, Stand, cast, train
 from angd.train.sweep import configurations
 from settled import settled
 
@@ -88,8 +89,8 @@ class Printed(FisherRao):
 
 def options(method: str, changes: dict[str, Any]) -> Vmc:
     """A method's options for this study."""
-    preset = DENSITIES[method].options
-    found = preset.changed(method, {"walkers": FEW, "decay": 1e-3, **changes})
+    preset = DENSITIES[method].recipe
+    found = preset.changed({"walkers": FEW, "decay": 1e-3, **changes}, method)
     assert isinstance(found, Vmc)
     return found
 
@@ -97,36 +98,35 @@ def options(method: str, changes: dict[str, Any]) -> Vmc:
 @lru_cache
 def start(seed: int) -> Stand:
     """The pretrained network of a seed."""
-    made = experiments.system("Be", "small")
-    chosen = options("spring", {})
-    first, phase = Stand(made.network.init(jax.random.key(seed))), experiments.phases(chosen, made)[0]
-    every = train(made.problem(chosen), [phase], first, jax.random.key(100 + seed), Budget(steps=phase.steps))
+    task, chosen = beryllium(), options("spring", {})
+    first, phase = Stand(task.start(jax.random.key(seed))), chosen.phases(task)[0]
+    every = train(chosen.problem(task), [phase], first, jax.random.key(100 + seed), Budget(steps=phase.steps))
     *_, (last, _) = every
     return Stand(last.params)
 
 
 def energy(params: Any, chosen: Vmc, seed: int, measurements: int) -> tuple[float, float]:
     """On fresh walkers, above the reference, with the standard error."""
-    made = experiments.system("Be", "small")
-    chain = made.chain(replace(chosen, burn_in=300, walkers=512))
+    task = beryllium()
+    chain = replace(chosen, burn_in=300, walkers=512).markov_chain(task)
     try:
         found = vmc.evaluate(
-            made.problem(chosen), cast(params, True), chain, jax.random.key(10_000 + seed), measurements
+            chosen.problem(task), cast(params, True), chain, jax.random.key(10_000 + seed), measurements
         )
     except vmc.RefusedWave:
         return inf, inf
-    assert made.molecule.exact is not None
-    return 1e3 * (found.energy - made.molecule.exact), 1e3 * found.error
+    assert task.energy is not None
+    return 1e3 * (found.energy - task.energy), 1e3 * found.error
 
 
 def course(chosen: Vmc, seed: int, steps: int, metric: Any = None) -> Iterator[tuple[int, float, Any]]:
     """Step, CPU seconds since the second (all is compiled then), and parameters."""
-    made = experiments.system("Be", "small")
-    optimiser = experiments.optimiser(chosen, made.molecule)
+    task = beryllium()
+    optimiser = chosen.optimiser(molecule_of(task))
     if metric is not None:
         optimiser = replace(optimiser, metric=metric)
-    phase, began = Phase(optimiser, made.chain(chosen), single=True), process_time()
-    for stand, _ in train(made.problem(chosen), [phase], start(seed), jax.random.key(seed), Budget(steps=steps)):
+    phase, began = Phase(optimiser, chosen.markov_chain(task), single=True), process_time()
+    for stand, _ in train(chosen.problem(task), [phase], start(seed), jax.random.key(seed), Budget(steps=steps)):
         began = process_time() if stand.k <= 2 else began
         yield stand.k, process_time() - began, stand.params
 

@@ -16,11 +16,13 @@ from typing import Any
 import jax
 
 import angd
+from angd.problems.library import burgers
 from angd.problems.pinn import Fixed, Problem, Uniform
-from angd.recipes.pinn import CASES, spread
+from angd.problems.task import Task
+from angd.recipes.base import Phase
 from angd.train.environment import stamp
 from angd.train.files import write_atomically
-from angd.train.loop import Budget, Phase, Stand, train
+from angd.train.loop import Budget, Stand, train
 from settled import settled
 
 OUT = Path(__file__).parent.parent / "results" / "momentum.json"
@@ -44,7 +46,7 @@ def variants() -> Iterator[tuple[str, Any, Any, Any, bool]]:
 
 def course(problem: Problem, optimiser: Any, seed: int) -> tuple[list[float], int]:
     """Losses step by step, and how many steps were from rest."""
-    points = Fixed(Uniform(**spread(problem, 800, 200)), jax.random.key(seed))
+    points = Fixed(Uniform(**Task(problem).counts(800, 200)), jax.random.key(seed))
     start = Stand(problem.init(jax.random.key(seed)))
     reports = [r for _, r in train(problem, [Phase(optimiser, points)], start, jax.random.key(0), Budget(steps=STEPS))]
     return [report.loss for report in reports], sum(report.restarted for report in reports)
@@ -58,7 +60,7 @@ def steps_to(losses: list[float], goal: float) -> float:
 
 def measure() -> dict[str, Any]:
     values: dict[str, Any] = {}
-    problem = CASES["burgers"].problem()
+    problem = burgers().problem
     for controller in CONTROLLERS:
         for name, flow, solver, transport, restart in variants():
             damper = CONTROLLERS[controller]()

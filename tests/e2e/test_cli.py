@@ -74,7 +74,7 @@ COMMANDS = [
     (["run", "--config", "/etc/hostname"], "cannot be read as JSON"),
     (["compare", "burgers"], "Missing from angd compare: --optimizers"),
     (["compare", "burgers", "--optimizers", "adam,adam"], "each once"),
-    (["compare", "burgers", "--optimizers", "adam,agd"], "no optimiser called 'agd'"),
+    (["compare", "burgers", "--optimizers", "adam,agd"], "no recipe called 'agd'"),
     (["compare", "burgers", "--optimizers", "adam", "--seeds", "0,x"], "--seeds takes whole numbers"),
     (["compare", "burgers", "--optimizers", "adam", "--budget", "3 parsecs"], "--budget takes a number and a unit"),
     (["compare", "burgers", "--optimizers", "adam", "--budget", "many steps"], "not a number of steps"),

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from angd.program.commands import reproduce as reproduce_command
-from angd.program.commands.compare import short
 from angd.program.main import main
 from angd.train.folder import RunFolder
 from angd.view.report import command
+from angd.view.table import short
 
 CHROMIUM = shutil.which("chromium")
 

@@ -6,16 +6,18 @@ import jax
 import numpy as np
 import pytest
 
+from angd.problems.library import TASKS
 from angd.problems.vmc import MOLECULES
-from angd.program.catalogue import DENSITIES, EXPERIMENTS, FIELDS, OPTIMISERS, preset
-from angd.recipes.pinn import CASES
+from angd.recipes.experiments import EXPERIMENTS, preset
+from angd.recipes.named import DENSITIES, FIELDS, RECIPES
 from angd.train.config import Config
 from angd.train.loop import Budget, Stand, train
 from angd.train.setup import prepare
 
 FEW = {"interior": 30, "condition": 8}
 QUICK = {("burgers", "energy"), ("euler", "angd-h1"), ("heat", "ssbroyden"), ("heat", "sgd")}
-PAIRS = [(e, o) for e in CASES for o in FIELDS]
+EQUATIONS = [name for name in TASKS if not name.startswith("vmc-")]
+PAIRS = [(e, o) for e in EQUATIONS for o in FIELDS]
 
 
 def course(config, steps):
@@ -51,7 +53,10 @@ def test_every_optimiser_of_densities_runs_on_atoms(name, optimiser):
     assert abs(seen[-1][1].loss - exact) < 3
     looks = [setup.look(stand, report.loss) for stand, report in seen[1:3]]
     assert [look.errors for look in looks] == [{}, {"energy": seen[2][1].loss - exact}]
-    assert [set(look.chain) for look in looks] == [{"acceptance", "respawned"}, {"acceptance", "respawned", "masked"}]
+    assert [set(look.observables) for look in looks] == [
+        {"acceptance", "respawned"},
+        {"acceptance", "respawned", "masked"},
+    ]
     if optimiser == "spring":
         assert setup.finish is not None
         found = setup.finish(seen[-1][0].params)
@@ -82,22 +87,27 @@ def test_every_other_choice_runs_too(optimiser, changes):
 
 
 def test_the_catalogue_and_its_problems_agree():
-    assert {name for name, entry in EXPERIMENTS.items() if entry.molecule is None} == set(CASES)
+    assert list(EXPERIMENTS) == list(TASKS)
     assert {entry.molecule for entry in EXPERIMENTS.values() if entry.molecule} == set(MOLECULES)
+    for name, make in TASKS.items():
+        task, entry = make("small"), EXPERIMENTS[name]
+        assert (task.name, task.about, dict(task.options)) == (name, entry.about, dict(entry.options))
+        assert task.cpu_seconds == entry.cpu_seconds
+        assert task.is_density == (entry.molecule is not None)
 
 
 def test_every_grid_names_options_and_values_that_exist():
-    for name, optimiser in OPTIMISERS.items():
-        known = {spec.name for spec in fields(optimiser.options)}
+    for name, optimiser in RECIPES.items():
+        known = {spec.name for spec in fields(optimiser.recipe)}
         for grid in (optimiser.grid, optimiser.paper):
             assert set(grid) <= known
             for option, values in grid.items():
                 for value in values:
-                    optimiser.options.changed(name, {option: value})
+                    optimiser.recipe.changed({option: value}, name)
 
 
 def test_the_paper_s_network_has_its_size():
-    params = CASES["burgers"].problem("paper").init(jax.random.key(0))
+    params = TASKS["burgers"]("paper").start(jax.random.key(0))
     assert sum(leaf.size for leaf in jax.tree.leaves(params)) == 16761
 
 
@@ -106,7 +116,7 @@ def test_an_experiment_s_options_reach_the_whole_family_and_the_paper_s_network_
         name: asdict(preset("euler", name, {})[1])["interior"] for name in ("energy", "energy-trust", "energy-fast")
     }
     assert points == {"energy": 1000, "energy-trust": 1000, "energy-fast": 2000}
-    assert preset("euler", "adam", {})[1] == OPTIMISERS["adam"].options
+    assert preset("euler", "adam", {})[1] == RECIPES["adam"].recipe
     assert Config.of("burgers", network="paper").optimizer == "energy-large"
     assert Config.of("burgers", "energy", network="paper").optimizer == "energy"
     assert Config.of("vmc-he", network="paper").optimizer == "angd-fr"
@@ -114,14 +124,14 @@ def test_an_experiment_s_options_reach_the_whole_family_and_the_paper_s_network_
 
 @pytest.mark.parametrize(("kind", "metric"), [("ngd", "h1"), ("angd", "h2")])
 def test_another_metric_by_name_comes_with_its_rate_and_damping(kind, metric):
-    assert preset("burgers", f"{kind}-l2", {"metric": metric})[1] == OPTIMISERS[f"{kind}-{metric}"].options
+    assert preset("burgers", f"{kind}-l2", {"metric": metric})[1] == RECIPES[f"{kind}-{metric}"].recipe
 
 
 @pytest.mark.parametrize(
     ("experiment", "optimiser", "changes", "words"),
     [
         ("burgrs", None, {}, "no experiment called 'burgrs'; did you mean 'burgers'"),
-        ("burgers", "angd-l3", {}, "no optimiser called 'angd-l3'; did you mean 'angd-l"),
+        ("burgers", "angd-l3", {}, "no recipe called 'angd-l3'; did you mean 'angd-l"),
         ("burgers", "zzz", {}, "there are adam, adam-vmc"),
         ("burgers", "spring", {}, "spring is not for burgers: take one of energy"),
         ("vmc-be", "adam", {}, "adam is not for vmc-be: take one of angd-fr"),

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import angd
+from angd.problems.library import hydrogen
 from angd.problems.vmc import MOLECULES, ElectronRefit
-from angd.program.catalogue import preset
 from angd.program.commands.run import _energy
-from angd.recipes import vmc
-from angd.recipes.base import Vmc
+from angd.recipes.experiments import preset
+from angd.recipes.vmc import Vmc
 
 BE = MOLECULES["Be"]
 
@@ -24,8 +24,8 @@ def options(method, **changes):
 
 def test_the_rate_falls_alike_with_momentum_and_without():
     """So that a comparison of the two is not one of schedules."""
-    plain = vmc.flow(options("spring", rate=0.05, decay=1e-3))
-    fast = vmc.flow(options("angd-fr", rate=0.01, mu=0.8, decay=1e-3))
+    plain = options("spring", rate=0.05, decay=1e-3).optimiser(BE).flow
+    fast = options("angd-fr", rate=0.01, mu=0.8, decay=1e-3).flow()
     for k in (0, 1000, 5000):
         a, b = plain.step(k, 1.0), fast.step(k, 1.0)
         assert np.isclose(b.mu, 0.8)
@@ -34,7 +34,7 @@ def test_the_rate_falls_alike_with_momentum_and_without():
 
 
 def test_adam_s_rate_falls_as_it_is_told():
-    rule, params = vmc.optimiser(options("adam-vmc", rate=1e-2, decay=1e-3), BE).rule(), jnp.zeros(())
+    rule, params = options("adam-vmc", rate=1e-2, decay=1e-3).optimiser(BE).rule(), jnp.zeros(())
     state = rule.init(params)
     sizes = []
     step = jax.jit(lambda state: rule.update(jnp.ones(()), state, params))
@@ -46,8 +46,8 @@ def test_adam_s_rate_falls_as_it_is_told():
 
 
 def test_the_parametric_form_carries_its_momentum_by_the_present_jacobian():
-    assert isinstance(vmc.optimiser(options("angd-w2p"), BE).transport, angd.CurrentJVP)
-    assert isinstance(vmc.optimiser(options("angd-w2"), BE).transport, angd.JVP)
+    assert isinstance(options("angd-w2p").optimiser(BE).transport, angd.CurrentJVP)
+    assert isinstance(options("angd-w2").optimiser(BE).transport, angd.JVP)
 
 
 @pytest.mark.parametrize("method", ["angd-fr", "spring", "angd-w2p"])
@@ -55,22 +55,24 @@ def test_a_sweep_compiles_once(method):
     """What it varies are arrays; everything else of two configurations is the same."""
     numbers = {"rate": (0.01, 0.05), "norm": (0.01, 0.05), "damping": (1e-3, 4e-3), "decay": (0.0, 1e-3)}
     numbers |= {"eta": (0.9, 0.99)} | ({"mu": (0.8, 0.9)} if "angd" in method else {})
-    made = [vmc.optimiser(options(method, **{k: v[i] for k, v in numbers.items()}), BE) for i in (0, 1)]
+    made = [options(method, **{k: v[i] for k, v in numbers.items()}).optimiser(BE) for i in (0, 1)]
     one, other = (eqx.partition(optimiser, eqx.is_array)[1] for optimiser in made)
     assert eqx.tree_equal(one, other)
 
 
 def test_velocities_are_refitted_as_told():
-    assert isinstance(vmc.metric(options("angd-w2"), BE).refit, ElectronRefit)
-    assert isinstance(vmc.metric(options("angd-w2", refit="affine"), BE).refit, angd.AffineRefit)
+    assert isinstance(options("angd-w2").space(BE).refit, ElectronRefit)
+    assert isinstance(options("angd-w2", refit="affine").space(BE).refit, angd.AffineRefit)
     with pytest.raises(ValueError, match="refit has no effect"):
         options("angd-fr", refit="affine")
 
 
 def test_a_run_that_ends_without_finite_energies_says_so():
-    made, few = vmc.system("H", "small"), options("angd-fr", walkers=4, burn_in=0, moves=1, measurements=4)
-    broken = jax.tree.map(lambda leaf: jnp.nan * leaf, made.network.init(jax.random.key(0)))
-    found = vmc.final(made, few, broken, jax.random.key(1))
+    task, few = hydrogen(), options("angd-fr", walkers=4, burn_in=0, moves=1, measurements=4)
+    broken = jax.tree.map(lambda leaf: jnp.nan * leaf, task.start(jax.random.key(0)))
+    final = few.final(task)
+    assert final is not None
+    found = final(broken, jax.random.key(1))
     assert np.isnan(found["energy"])
     assert "no energy" in _energy(None, None, {"energy": None, "rhat": None})
     assert "1.00000 ± 0.10000 Ha (2.00 mHa above the reference)" in _energy(2e-3, 0.1, {"energy": 1.0, "rhat": 1.0})

@@ -80,8 +80,8 @@ def test_printed_sign_of_the_force_diverges():
     """E6: with +h(γ − …)𝐃f the field climbs; on this problem it leaves all bounds."""
 
     class Printed(NegativeHs):
-        def _pull(self, setting, samples, y):
-            return jax.tree.map(jnp.negative, super()._pull(setting, samples, y))
+        def _pull(self, context, problem, samples, y):
+            return jax.tree.map(jnp.negative, super()._pull(context, problem, samples, y))
 
     assert not np.abs(circle(Printed(order=1), 0.01)).max() < 10
 

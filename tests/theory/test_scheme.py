@@ -122,8 +122,8 @@ def test_transport_at_the_current_parameters_misses_the_connection(name, error):
 class PrintedFisherRao(FisherRao):
     """Test only: the right-hand side with the printed signs of the β-terms (E3)."""
 
-    def _momentum(self, setting, e, old):
-        c, beta, phi = setting.c, setting.beta_prev, self._velocity(setting)
+    def _carried(self, context, problem, e, old):
+        c, beta, phi = context.c, context.beta_prev, self._velocity(context, problem)
         return c.mu * phi - c.h / 2 * phi * (phi + beta * old) + beta * (e - old)
 
 

@@ -10,7 +10,8 @@ import pytest
 
 import angd
 from angd import Samples
-from angd.train.loop import Budget, Phase, Stand, is_look, train
+from angd.recipes.base import Phase
+from angd.train.loop import Budget, Stand, is_look, train
 
 TARGET = np.array([1.0, -2.0])
 ONE = Samples(jnp.zeros(1))

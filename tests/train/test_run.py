@@ -208,10 +208,11 @@ def test_a_local_energy_that_is_not_a_number_is_masked_and_counted(tmp_path, mon
     import jax
     import jax.numpy as jnp
 
+    from angd.problems.evaluation import Evaluator
+    from angd.problems.task import Task
     from angd.problems.vmc import MOLECULES, Gaussian, GroundState, Metropolis
-    from angd.recipes import vmc
-    from angd.train.loop import Phase
-    from angd.train.setup import Look, Setup
+    from angd.recipes.base import Phase
+    from angd.train.setup import Setup
 
     class Spoilt(GroundState):
         def local_energies(self, params, xs):
@@ -220,10 +221,11 @@ def test_a_local_energy_that_is_not_a_number_is_masked_and_counted(tmp_path, mon
     def trap(settings):
         """A particle in a harmonic trap instead of the molecule."""
         problem = Spoilt(lambda params, x: (jnp.ones(()), -params[0] * jnp.sum(x**2) / 2), lambda x: jnp.sum(x**2) / 2)
-        phases = [Phase(vmc.optimiser(settings.preset(), MOLECULES["H"]), Metropolis(Gaussian(1, 1), walkers=16))]
+        phases = [Phase(settings.preset().optimiser(MOLECULES["H"]), Metropolis(Gaussian(1, 1), walkers=16))]
+        evaluate = Evaluator(Task(problem, energy=0.5))
 
         def look(stand, loss):
-            return Look({"energy": abs(loss - 0.5)}, chain=vmc.chain_report(problem, stand))
+            return evaluate(stand.params, stand.samples, loss)
 
         return Setup(problem, phases, jnp.array([0.5]), jax.random.key(0), look)
 

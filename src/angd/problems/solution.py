@@ -1,6 +1,9 @@
-"""The solution of a differential equation as arrays: points `z`, and for every field `NAME found` and `NAME exact`."""
+"""The solution of a differential equation as arrays: points `z`, for each field `NAME found`, and perhaps `NAME exact`.
 
-from collections.abc import Mapping
+`coordinates` are the names of the columns of `z`.
+"""
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -8,18 +11,42 @@ Solution = Mapping[str, np.ndarray]
 FOUND, EXACT = " found", " exact"
 
 
-def together(z: np.ndarray, found: Mapping[str, np.ndarray], exact: Mapping[str, np.ndarray]) -> Solution:
+def together(
+    z: np.ndarray,
+    found: Mapping[str, np.ndarray],
+    exact: Mapping[str, np.ndarray],
+    coordinates: Sequence[str] | None = None,
+) -> Solution:
     """As it is kept."""
-    return {"z": z} | {name + FOUND: found[name] for name in exact} | {name + EXACT: exact[name] for name in exact}
+    names = coordinates or ([f"z{i}" for i in range(z.shape[1])] if z.shape[1] > 1 else ["x"])
+    return (
+        {"z": z, "coordinates": np.array(names)}
+        | {name + FOUND: values for name, values in found.items()}
+        | {name + EXACT: values for name, values in exact.items()}
+    )
 
 
-def fields(solution: Solution) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """What was found and what is exact, by name."""
+def fields(solution: Solution) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
+    """What was found and what is exact (None where that is not known), by name."""
     names = [key.removesuffix(FOUND) for key in solution if key.endswith(FOUND)]
-    return {name: (solution[name + FOUND], solution[name + EXACT]) for name in names}
+    return {name: (solution[name + FOUND], solution.get(name + EXACT)) for name in names}
 
 
 def relative_errors(solution: Solution) -> dict[str, float]:
-    """‖found − exact‖ / ‖exact‖ by field."""
+    """‖found − exact‖ / ‖exact‖ by field, for those that are known."""
     norm = np.linalg.norm
-    return {name: float(norm(found - exact) / norm(exact)) for name, (found, exact) in fields(solution).items()}
+    pairs = fields(solution).items()
+    return {name: float(norm(found - exact) / norm(exact)) for name, (found, exact) in pairs if exact is not None}
+
+
+def differences(solutions: Sequence[Solution]) -> dict[str, float]:
+    """How far solutions of several seeds are apart, by field: the largest ‖u − ū‖ / ‖ū‖ from their mean ū.
+
+    Where no exact solution is known, this estimates the error, if seeds do not err alike.
+    """
+    found: dict[str, float] = {}
+    for name in fields(solutions[0]):
+        values = np.stack([solution[name + FOUND] for solution in solutions])
+        mean = values.mean(axis=0)
+        found[name] = float(max(np.linalg.norm(value - mean) for value in values) / np.linalg.norm(mean))
+    return found

@@ -11,7 +11,6 @@ from typing import Any
 
 import tyro
 
-from angd.program.catalogue import EXPERIMENTS, METRICS, OPTIMISERS, SOLVERS
 from angd.program.commands.compare import CompareOptions, run_compare
 from angd.program.commands.flow import FlowOptions, run_flow
 from angd.program.commands.report import ReportOptions, run_report
@@ -19,6 +18,8 @@ from angd.program.commands.reproduce import ReproduceOptions, run_reproduce
 from angd.program.commands.run import RunOptions, run_run
 from angd.program.commands.sweep import SweepOptions, run_sweep
 from angd.program.flow_catalogue import FLOWS
+from angd.recipes.experiments import EXPERIMENTS, METRICS, SOLVERS
+from angd.recipes.named import RECIPES
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def run_list(options: ListOptions) -> int:
     """Print the catalogue."""
     parts = {
         "experiments (angd run EXPERIMENT)": {name: entry.about for name, entry in EXPERIMENTS.items()},
-        "optimisers (--optimizer NAME)": {name: entry.about for name, entry in OPTIMISERS.items()},
+        "optimisers (--optimizer NAME)": {name: entry.about for name, entry in RECIPES.items()},
         "molecules (experiments vmc-…)": {
             entry.molecule: name for name, entry in EXPERIMENTS.items() if entry.molecule is not None
         },

@@ -1,193 +1,185 @@
-"""Physics-informed experiments: the problems of the catalogue with their exact solutions, and phases from options."""
+"""Recipes for residuals and fields: Gauss–Newton in the energy metric, natural gradients in Sobolev metrics.
 
-from collections.abc import Callable, Mapping
+Points come from the task where it has samples of its own; otherwise they are drawn in the domain of the problem, for
+which `interior` and `condition` say how many. Imports nothing heavy.
+"""
+
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jaxtyping import PyTree
+from angd.recipes.base import INFINITE, Phase, Recipe, number, one_of, switch
 
-import angd
-from angd.method import baselines
-from angd.problems.pinn import (
-    Adaptive,
-    Balanced,
-    Fixed,
-    Network,
-    Problem,
-    Renewed,
-    Sampler,
-    Sobol,
-    Uniform,
-    burgers,
-    euler,
-    heat,
-)
-from angd.problems.solution import Solution, together
-from angd.recipes.base import INFINITE, FirstOrder, GaussNewton, Options, QuasiNewton, Sobolev
-from angd.recipes.tuned import falling
-from angd.train.loop import Phase
-
-TEST_POINTS = 4096
+POINTS = "new points in every step (random or Sobol), the same in all, or adaptive ones that serve ten steps"
 ADAPT_EVERY = 10  # choosing adaptive points costs as much as three steps of a first-order method
+SOLVER = "how the linear systems are solved"
 
 
 @dataclass(frozen=True)
-class Case:
-    """A problem with its exact solution on a grid, field by field."""
+class GaussNewton(Recipe):
+    """The energy metric with Levenberg–Marquardt damping, at first of λI, then in the units of each parameter.
 
-    make: Callable[[Any], Problem]
-    exact: Callable[[], tuple[np.ndarray, dict[str, np.ndarray]]]
-    paper: Network
+    Uniform points for `warm_steps` or until the loss is below `warm` (adaptive ones would chase the front of a solution
+    that is not there yet), `fresh` steps on adaptive points, new in each, then ones that serve `keep` steps: less
+    noise. For problems with `residual` or `residuals`.
 
-    def problem(self, network: str = "small") -> Problem:
-        """With the small default network, or with the paper's."""
-        return self.make(None if network == "small" else self.paper)
+    **Arguments:** see `angd run burgers energy --help`; of these, `interior` and `condition` (numbers of points) are
+    the ones to change: more points than parameters.
 
-    def solution(self, problem: Problem) -> Callable[[PyTree], Solution]:
-        """The fields of parameters beside the exact ones, on the grid of these."""
-        z, exact = self.exact()
-        on_grid = self.on_grid(problem)
-        return lambda params: together(z, dict(zip(exact, on_grid(params).T, strict=True)), exact)
+    **Example:** `angd.fit(problem, angd.recipes.GaussNewton(interior=300, condition=50), steps=200)`
+    """
 
-    def on_grid(self, problem: Problem) -> Callable[[PyTree], np.ndarray]:
-        """The field at the points of the exact solution, one column for each component."""
-        z = jnp.asarray(self.exact()[0])
-        compiled = jax.jit(lambda params: jax.vmap(problem.field, (None, 0))(params, z).reshape(len(z), -1))
-        return lambda params: np.asarray(compiled(params))
+    interior: int = number(3000, 1, 1e7, "points inside the domain")
+    condition: int = number(300, 1, 1e7, "points of each initial or boundary condition")
+    warm: float = number(1e-3, 0, 1e6, "loss at which uniform points end")
+    warm_steps: int = number(150, 1, 1e9, "steps after which uniform points end")
+    fresh: float = number(500, 1, INFINITE, "steps on points that are new in each")
+    keep: int = number(20, 1, 1e9, "steps that later points serve")
+    damping: float = number(1e-2, 1e-12, 1e6, "λ at the start")
+    scaling: float = number(0.5, 0, 1, "power of diag G in the damping after the first phase, for normal; 0 is λI")
+    solver: str = one_of("normal", "iterative", "kfac", about=SOLVER)
+    controller: str = one_of("levenberg-marquardt", "trust-region", about="how damping follows success")
+    momentum: float = number(0, 0, 0.999, "η of projected momentum; 0 is none")
+    mu: float = number(0, 0, 0.999, "μ of the accelerated flow; 0 is none")
+    rate: float = number(1, 1e-6, 10, "h² γ")
+    transport: str = one_of("jvp", "current", about="how the momentum of the flow crosses to the next step")
+    restart: bool = switch(False, "drop the momentum of the flow when it points uphill")
+    geodesic: bool = switch(False, "second-order correction of the step")
+    balance: float = number(0, 0, 1, "power by which conditions are weighed against the equation; 0 is not at all")
+    single_steps: int = number(0, 0, 1e9, "first steps in single precision")
 
+    def contradiction(self) -> str | None:
+        if self.geodesic and self.controller == "trust-region":
+            return "geodesic goes with levenberg-marquardt; leave out one of the two."
+        if self.mu == 0 and (self.restart or self.transport != "jvp"):
+            return "restart and transport are about the flow's momentum: set mu > 0 as well."
+        return None
 
-def test_loss(problem: Problem) -> Callable[[PyTree], float]:
-    """The loss at points that no optimiser sees."""
-    counts = spread(problem, TEST_POINTS, TEST_POINTS // 4)
-    samples = Sobol(**counts)(jax.random.key(20261116), problem, None)
-    compiled = jax.jit(lambda params: problem.loss(params, samples))
-    return lambda params: float(compiled(params))
+    def phases(self, task: Any, seed: int = 0) -> list[Phase]:
+        import angd
 
+        first = self.optimiser(solver(self.solver, self.damping))
+        second = first
+        if self.scaling > 0 and self.solver == "normal":
+            second = self.optimiser(angd.Scaled(angd.Normal(self.damping / 10), self.scaling))
+        uniform, adaptive, kept = self._samplers(task)
+        warm = Phase(first, uniform, self.warm_steps, self.warm)
+        single = [Phase(first, uniform, self.single_steps, self.warm, single=True)] if self.single_steps else []
+        fresh = Phase(second, adaptive, self.fresh)
+        return [*single, warm, fresh, *([Phase(second, kept)] if self.fresh < INFINITE else [])]
 
-def _burgers(initial: str) -> Case:
-    def exact() -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        z, u = burgers.reference(initial)
-        return z, {"u": u}
+    def optimiser(self, solver: Any) -> Any:
+        """Steps in the energy metric, with a solver."""
+        import angd
 
-    return Case(lambda network: burgers.burgers(initial, network), exact, Network(burgers.PAPER))
+        if self.momentum > 0:
+            solver = angd.ProjectedMomentum(self.momentum, solver)
+        flow = angd.ARGFlow.momentum(self.mu, self.rate) if self.mu > 0 else angd.ARGFlow.gradient(self.rate)
+        marquardt = angd.LevenbergMarquardt(geodesic=0.75) if self.geodesic else angd.LevenbergMarquardt()
+        damper = angd.TrustRegion() if self.controller == "trust-region" else marquardt
+        controller = angd.in_turn([angd.Restart(), damper]) if self.restart else damper
+        return angd.ANGD(flow, angd.Energy(), solver, controller, transport(self.transport))
 
+    def _samplers(self, task: Any) -> tuple[Any, Any, Any]:
+        """Uniform points, adaptive ones, and adaptive ones that serve several steps."""
+        if task.samples is not None:
+            return (task.sampler(),) * 3
+        from angd.problems.pinn import Adaptive, Balanced, Renewed, Uniform
 
-def _euler_exact() -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    z, states = euler.reference()
-    return z, dict(zip(euler.FIELDS, states.T, strict=True))
-
-
-def _heat_exact() -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    z, u = heat.reference()
-    return z, {"u": u}
-
-
-CASES: Mapping[str, Case] = {
-    "burgers": _burgers("-sin"),
-    "burgers-sin": _burgers("sin"),
-    "burgers-cos": _burgers("1-cos"),
-    "euler": Case(euler.euler, _euler_exact, Network(burgers.PAPER, outputs=3)),
-    "heat": Case(heat.heat, _heat_exact, Network(burgers.PAPER)),
-}
-
-
-def spread(problem: Problem, interior: int, condition: int) -> dict[str, int]:
-    """How many points each term gets."""
-    return {name: interior if name == "interior" else condition for name in problem.places()}
-
-
-@singledispatch
-def phases(options: Options, problem: Problem, seed: int = 0) -> list[Phase]:
-    """The phases of a training run."""
-    raise ValueError(f"No differential equation is solved with {type(options).__name__}.")
-
-
-@phases.register
-def _(options: GaussNewton, problem: Problem, seed: int = 0) -> list[Phase]:
-    counts = spread(problem, options.interior, options.condition)
-    uniform, adaptive = _balanced(options, Uniform(**counts)), _balanced(options, Adaptive(**counts))
-    first = _gauss_newton(options, _solver(options.solver, options.damping))
-    second = first
-    if options.scaling > 0 and options.solver == "normal":
-        second = _gauss_newton(options, angd.Scaled(angd.Normal(options.damping / 10), options.scaling))
-    warm = Phase(first, uniform, options.warm_steps, options.warm)
-    single = [Phase(first, uniform, options.single_steps, options.warm, single=True)] if options.single_steps else []
-    kept = Phase(second, Renewed(adaptive, options.keep) if options.keep > 1 else adaptive)
-    fresh = Phase(second, adaptive, options.fresh)
-    return [*single, warm, fresh, *([kept] if options.fresh < INFINITE else [])]
+        counts = task.counts(self.interior, self.condition)
+        uniform, adaptive = Uniform(**counts), Adaptive(**counts)
+        if self.balance > 0:
+            uniform, adaptive = Balanced(uniform, self.balance), Balanced(adaptive, self.balance)
+        return uniform, adaptive, Renewed(adaptive, self.keep) if self.keep > 1 else adaptive
 
 
-def _balanced(options: GaussNewton, sampler: Sampler) -> Sampler:
-    return Balanced(sampler, options.balance) if options.balance > 0 else sampler
+@dataclass(frozen=True)
+class Sobolev(Recipe):
+    """H^s as the metric (L² for s = 0), accelerated where μ > 0; `beta` in units of the step, β = `beta` √rate.
+
+    For problems with `field` and `loss`, in particular differential equations.
+
+    **Arguments:** see `angd run burgers angd-l2 --help`; `rate` and `damping` are the ones to tune.
+    """
+
+    metric: str = one_of("l2", "h1", "h2", about="the Sobolev space")
+    rate: float = number(1e-2, 1e-9, 1e6, "h² γ")
+    mu: float = number(0, 0, 0.9999, "momentum μ = 1 − hα at the start; 0 is plain natural gradient descent")
+    beta: float = number(0, 0, 100, "Hessian-driven damping β / h at the start")
+    decay: float = number(0, 0, 10, "α and β fall as 1/(1 + decay k)")
+    damping: float = number(1e-3, 1e-12, 1e6, "λ")
+    solver: str = one_of("normal", "iterative", "kfac", about=SOLVER)
+    transport: str = one_of("jvp", "current", "printed", about="how momentum crosses; printed: the covector, as in the paper")
+    search: bool = switch(True, "line search; constant steps diverge on fresh points at rates fine on fixed ones")
+    points: str = one_of("fresh", "sobol", "fixed", "adaptive", about=POINTS)
+    weight_decay: float = number(0, 0, 1, "θ shrinks by weight_decay × rate in every step")
+    interior: int = number(1000, 1, 1e7, "points inside the domain")
+    condition: int = number(250, 1, 1e7, "points of each initial or boundary condition")
+
+    def phases(self, task: Any, seed: int = 0) -> list[Phase]:
+        return [Phase(self.optimiser(), points(self, task, seed))]
+
+    def optimiser(self) -> Any:
+        """What is tuned enters as arrays, so that a sweep compiles once."""
+        import jax.numpy as jnp
+
+        import angd
+        from angd.method import baselines
+        from angd.recipes.tuned import falling
+
+        h = self.rate**0.5
+        flow = angd.ARGFlow(
+            alpha=falling((1 - self.mu) / h, self.decay),
+            beta=falling(self.beta * h, self.decay) if self.beta else 0.0,
+            h=jnp.sqrt(jnp.asarray(self.rate)),
+        )
+        found = angd.ANGD(
+            flow,
+            self.space(),
+            solver(self.solver, jnp.asarray(self.damping)),
+            self.control(),
+            transport(self.transport),
+        )
+        return baselines.Decayed(found, jnp.asarray(self.weight_decay * self.rate)) if self.weight_decay > 0 else found
+
+    def space(self) -> Any:
+        """The metric."""
+        import angd
+
+        order = {"l2": 0, "h1": 1, "h2": 2}[self.metric]
+        return angd.Hs(order) if order else angd.L2()
+
+    def control(self) -> Any:
+        """The controller."""
+        import angd
+
+        return angd.LineSearch() if self.search else angd.Constant()
 
 
-def _gauss_newton(options: GaussNewton, solver: Any) -> angd.ANGD:
-    if options.momentum > 0:
-        solver = angd.ProjectedMomentum(options.momentum, solver)
-    flow = angd.ARGFlow.momentum(options.mu, options.rate) if options.mu > 0 else angd.ARGFlow.gradient(options.rate)
-    damper = angd.TrustRegion() if options.controller == "trust-region" else _marquardt(options)
-    controller = angd.in_turn([angd.Restart(), damper]) if options.restart else damper
-    return angd.ANGD(flow, angd.Energy(), solver, controller, TRANSPORTS[options.transport]())
+def points(recipe: Any, task: Any, seed: int) -> Any:
+    """The sampler of a recipe with options `points`, `interior` and `condition`, or the task's own samples."""
+    if task.samples is not None:
+        return task.sampler()
+    import jax
 
+    from angd.problems.pinn import Adaptive, Fixed, Renewed, Sobol, Uniform
 
-def _marquardt(options: GaussNewton) -> angd.LevenbergMarquardt:
-    return angd.LevenbergMarquardt(geodesic=0.75) if options.geodesic else angd.LevenbergMarquardt()
-
-
-TRANSPORTS = {"jvp": angd.JVP, "current": angd.CurrentJVP, "covector": angd.Printed}
-
-
-def _solver(name: str, damping: Any) -> Any:
-    solvers = {"normal": angd.Normal, "iterative": angd.Iterative, "kfac": angd.KFAC}
-    return solvers[name](damping)
-
-
-@phases.register
-def _(options: Sobolev, problem: Problem, seed: int = 0) -> list[Phase]:
-    order = {"l2": 0, "h1": 1, "h2": 2}[options.metric]
-    # What is tuned enters as arrays, so that a sweep compiles once.
-    rate, damping = jnp.asarray(options.rate), jnp.asarray(options.damping)
-    h = options.rate**0.5
-    optimiser = angd.ANGD(
-        angd.ARGFlow(
-            alpha=falling((1 - options.mu) / h, options.decay),
-            beta=falling(options.beta * h, options.decay) if options.beta else 0.0,
-            h=jnp.sqrt(rate),
-        ),
-        angd.Hs(order) if order else angd.L2(),
-        _solver(options.solver, damping),
-        angd.LineSearch() if options.search else angd.Constant(),
-        TRANSPORTS[options.transport](),
-    )
-    if options.weight_decay > 0:
-        optimiser = baselines.Decayed(optimiser, jnp.asarray(options.weight_decay * options.rate))
-    return [Phase(optimiser, _points(options, problem, seed))]
-
-
-def _points(options: Sobolev | FirstOrder, problem: Problem, seed: int) -> Sampler:
-    counts = spread(problem, options.interior, options.condition)
-    if options.points == "adaptive":
+    counts = task.counts(recipe.interior, recipe.condition)
+    if recipe.points == "adaptive":
         return Renewed(Adaptive(**counts), ADAPT_EVERY)
-    if options.points == "fixed":
+    if recipe.points == "fixed":
         return Fixed(Uniform(**counts), jax.random.key(seed))
-    return Sobol(**counts) if options.points == "sobol" else Uniform(**counts)
+    return Sobol(**counts) if recipe.points == "sobol" else Uniform(**counts)
 
 
-@phases.register
-def _(options: FirstOrder, problem: Problem, seed: int = 0) -> list[Phase]:
-    rate, halving = jnp.asarray(options.rate), jnp.asarray(options.halving, float)
-    momentum, decay = jnp.asarray(options.momentum), jnp.asarray(options.weight_decay)
-    second = jnp.asarray(options.second) if options.kind == "adam" else None
-    optimiser = baselines.FirstOrder(rate, halving, momentum, second, decay)
-    return [Phase(optimiser, _points(options, problem, seed))]
+def solver(name: str, damping: Any) -> Any:
+    """A solver by its name."""
+    import angd
+
+    return {"normal": angd.Normal, "iterative": angd.Iterative, "kfac": angd.KFAC}[name](damping)
 
 
-@phases.register
-def _(options: QuasiNewton, problem: Problem, seed: int = 0) -> list[Phase]:
-    points = Renewed(Adaptive(**spread(problem, options.interior, options.condition)), options.keep)
-    optimiser = baselines.lbfgs(options.memory) if options.kind == "lbfgs" else baselines.SelfScaledBroyden()
-    return [Phase(optimiser, points)]
+def transport(name: str) -> Any:
+    """A transport of momentum by its name."""
+    import angd
+
+    return {"jvp": angd.JVP, "current": angd.CurrentJVP, "printed": angd.Printed}[name]()

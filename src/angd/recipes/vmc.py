@@ -1,139 +1,210 @@
-"""Ground-state experiments: molecules of the catalogue, and phases from options."""
+"""Recipes for densities: Fisher–Rao or Wasserstein-2, plain or accelerated, on the walkers of a Markov chain.
 
-from dataclasses import asdict, dataclass, replace
+Wave functions of molecules are pretrained to Hartree–Fock first. A density of your own brings its chain or sampler in
+the task. Imports nothing heavy.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
-import equinox as eqx
-import jax.numpy as jnp
+from angd.recipes.base import INFINITE, Phase, Recipe, number, one_of, switch
 
-import angd
-from angd.method import baselines
-from angd.problems import vmc
-from angd.recipes.base import INFINITE, Vmc
-from angd.recipes.tuned import falling
-from angd.train.loop import Phase, Stand, cast
+COUNTS = ("walkers", "moves", "burn_in")
+SETTLE = 10  # times longer than in training do the walkers of the final evaluation settle
 
 
 @dataclass(frozen=True)
-class System:
-    """A molecule with its network and mean field."""
+class Vmc(Recipe):
+    """Ground states and other densities: natural gradients, plain or accelerated, or Adam.
 
-    molecule: vmc.Molecule
-    network: vmc.FermiNet
-    mean_field: vmc.HartreeFock
+    Rates and damping are those of ρ = ψ²: twice and four times what the literature writes for log|ψ|. Safety options
+    (clipping, norm, restart) mean the same for every metric.
 
-    def problem(self, options: Vmc) -> vmc.GroundState:
-        clipping = vmc.Clipping(None if options.clip == INFINITE else options.clip, options.centre)
-        return vmc.GroundState(self.network, vmc.Coulomb(self.molecule), clipping)
+    **Arguments:** see `angd run vmc-be angd-fr --help`; `rate` and `norm` are the ones to tune.
+    """
 
-    def chain(self, options: Vmc) -> Any:
-        start, counts = vmc.AroundNuclei(self.molecule), (options.walkers, options.moves, options.burn_in)
-        if options.chain == "graded":
-            return vmc.Graded(start, *counts)
-        if options.chain == "langevin":
-            return vmc.Langevin(start, *counts)
-        return vmc.Metropolis(start, *counts, one=options.chain == "one-electron")
+    double: ClassVar[bool] = False
+
+    metric: str = one_of("fisher-rao", "wasserstein", "parametric-wasserstein", "none", about="none is Adam")
+    rate: float = number(0.01, 1e-9, 10, "h² γ at the start")
+    mu: float = number(0, 0, 0.9999, "momentum μ = 1 − hα; 0 is plain natural gradient descent")
+    beta: float = number(0, 0, 10, "Hessian-driven damping β at the start")
+    decay: float = number(1e-3, 0, 10, "the rate, and β with it, falls as 1/(1 + decay k)")
+    damping: float = number(4e-3, 1e-12, 1e6, "λ")
+    eta: float = number(0.99, 0, 0.9999, "projected momentum η; 0 is none")
+    solver: str = one_of("kernel", "kfac", about="how the linear systems are solved")
+    norm: float = number(0.05, 1e-12, 1e12, "C of the norm constraint ‖h d‖² ≤ C")
+    restart: bool = switch(False, "drop the momentum when it points uphill")
+    restart_above: float = number(INFINITE, 1e-9, INFINITE, "drop the momentum when ‖d‖ is larger")
+    limit: float = number(0.5, 1e-6, INFINITE, "bound of h|φ| in the quadratic term of Fisher–Rao")
+    clip: float = number(5, 0.1, INFINITE, "local energies within centre ± clip × mean absolute deviation")
+    centre: str = one_of("median", "mean", about="centre of the clipping")
+    force_clip: float = number(1, 1e-3, INFINITE, "bound of each coordinate of ∇E_L, for Wasserstein-2")
+    velocity_reset: float = number(INFINITE, 1e-3, INFINITE, "coordinates of V beyond this are set to 0")
+    refit: str = one_of("electrons", "affine", about="how velocities are carried to moved walkers, for Wasserstein-2")
+    walkers: int = number(512, 1, 10**7, "walkers")
+    moves: int = number(10, 1, 10**6, "moves of the chain between steps")
+    burn_in: int = number(200, 0, 10**7, "moves before the first step")
+    chain: str = one_of("graded", "metropolis", "one-electron", "langevin", about="which Markov chain")
+    pretrain: int = number(400, 0, 10**9, "steps of pretraining to Hartree–Fock, for molecules; 0 is none")
+    measurements: int = number(200, 4, 10**7, "measurements of the final evaluation")
+
+    def contradiction(self) -> str | None:
+        usual = {spec.name: spec.default for spec in fields(Vmc)}
+        idle = [name for name in self._idle() if getattr(self, name) != usual[name]]
+        return f"{idle[0]} has no effect on this method; leave it out." if idle else None
+
+    def _idle(self) -> tuple[str, ...]:
+        """Options that the method does not have."""
+        if self.metric == "none":
+            flow = ("mu", "beta", "damping", "solver", "norm", "restart", "restart_above", "limit")
+            return (*flow, "force_clip", "velocity_reset", "refit")
+        other = ("force_clip", "velocity_reset") if self.metric == "fisher-rao" else ("limit",)
+        other = other if self.metric == "wasserstein" else (*other, "refit")
+        return (*other, "beta", "limit", "refit") if self.mu == 0 else other
+
+    def problem(self, task: Any) -> Any:
+        """With the clipping that was asked for."""
+        if (self.clip, self.centre) == (Vmc.clip, Vmc.centre) or not hasattr(task.problem, "clipping"):
+            return task.problem
+        from angd.problems.vmc import Clipping
+
+        return replace(task.problem, clipping=Clipping(_finite(self.clip), self.centre))
+
+    def phases(self, task: Any, seed: int = 0) -> list[Phase]:
+        """Pretraining, then the optimiser on the same walkers; molecules in single precision but for the systems."""
+        molecule, chain = molecule_of(task), self.markov_chain(task)
+        if molecule is None:
+            return [Phase(self.optimiser(None), chain)]
+        last = Phase(self.optimiser(molecule), chain, single=True, follows=self.pretrain > 0)
+        if self.pretrain == 0:
+            return [last]
+        from angd.problems.vmc import OfHartreeFock, Pretraining
+
+        target = mean_field(molecule)
+        before = Pretraining(task.problem.log_psi, target)
+        chained = OfHartreeFock(chain, target)
+        return [Phase(before, chained, self.pretrain, single=True, pretraining=True), last]
+
+    def markov_chain(self, task: Any) -> Any:
+        """The task's own, with the counts that differ from the usual ones, or the one for its molecule."""
+        if task.samples is not None:
+            changed = {name: getattr(self, name) for name in COUNTS if getattr(self, name) != getattr(Vmc, name)}
+            own = task.sampler()
+            return replace(own, **changed) if changed and hasattr(own, "move") else own
+        molecule = molecule_of(task)
+        if molecule is None:
+            raise ValueError(
+                f"{task.name}: a density of your own needs samples=: a Markov chain such as Metropolis, a sampler "
+                "(key, problem, params) -> Samples, or Samples that stay."
+            )
+        from angd.problems import vmc
+
+        start, counts = vmc.AroundNuclei(molecule), [getattr(self, name) for name in COUNTS]
+        if self.chain in ("graded", "langevin"):
+            return (vmc.Graded if self.chain == "graded" else vmc.Langevin)(start, *counts)
+        return vmc.Metropolis(start, *counts, one=self.chain == "one-electron")
+
+    def optimiser(self, molecule: Any) -> Any:
+        """The method that the options describe, for a molecule or None; without momentum it is a published one."""
+        import angd
+        from angd.method import baselines
+        from angd.recipes import published
+        from angd.recipes.tuned import falling
+
+        if self.metric == "none":
+            return baselines.adam(lambda k: self.rate / (1 + self.decay * k))
+        if self.mu > 0:
+            transport = angd.CurrentJVP() if self.metric == "parametric-wasserstein" else angd.JVP()
+            return angd.ANGD(self.flow(), self.space(molecule), self.inverse(), self.control(), transport)
+        rate = falling(self.rate / 2, self.decay)  # published rates are those of log|ψ|
+        if self.metric == "fisher-rao":
+            return published.minsr(rate, solver=self.inverse(), controller=self.control())
+        return published.wqmc(rate, metric=self.space(molecule), solver=self.inverse(), controller=self.control())
+
+    def flow(self) -> Any:
+        """The gain γ, and β with it, fall as 1/(1 + decay k): with momentum or without, the rate falls alike."""
+        import jax.numpy as jnp
+
+        import angd
+        from angd.recipes.tuned import falling
+
+        h = self.rate**0.5
+        return angd.ARGFlow(
+            alpha=jnp.asarray((1 - self.mu) / h),
+            beta=falling(self.beta, self.decay) if self.beta else 0.0,
+            gamma=falling(1.0, self.decay),
+            h=jnp.asarray(h),
+        )
+
+    def space(self, molecule: Any) -> Any:
+        """The metric, for accelerated Fisher–Rao and for Wasserstein-2."""
+        import angd
+
+        clip, reset = _finite(self.force_clip), _finite(self.velocity_reset)
+        if self.metric == "fisher-rao":
+            return angd.FisherRao(limit=_finite(self.limit))
+        if self.metric == "parametric-wasserstein":
+            return angd.ParametricWasserstein(clip=clip)
+        if molecule is None or self.refit == "affine":
+            return angd.Wasserstein(angd.AffineRefit(), clip, reset)
+        from angd.problems.vmc import ElectronRefit
+
+        return angd.Wasserstein(ElectronRefit(molecule), clip, reset)
+
+    def inverse(self) -> Any:
+        """The kernel (by Woodbury's identity for Wasserstein-2) or Kronecker factors; projected momentum if asked."""
+        import jax.numpy as jnp
+
+        import angd
+
+        damping = jnp.asarray(self.damping)
+        if self.solver == "kfac":
+            inner: Any = angd.KFAC(damping)
+        else:
+            inner = angd.Kernel(damping) if self.metric == "fisher-rao" else angd.Normal(damping)
+        return angd.ProjectedMomentum(jnp.asarray(self.eta), inner) if self.eta > 0 else inner
+
+    def control(self) -> Any:
+        """Restarts, then the norm constraint."""
+        import jax.numpy as jnp
+
+        import angd
+
+        restarts = [angd.Restart()] if self.restart else []
+        if self.restart_above < INFINITE:
+            restarts.append(angd.Restart(self.restart_above))
+        return angd.in_turn([*restarts, angd.StepNorm(jnp.asarray(self.norm))])
+
+    def final(self, task: Any) -> Callable[[Any, Any], dict[str, float]] | None:
+        """The energy on fresh walkers, with Hartree–Fock's beside it where there is one."""
+        chain, molecule = self.markov_chain(task), molecule_of(task)
+        if not (hasattr(task.problem, "local_energies") and hasattr(chain, "move")):
+            return None
+        from angd.problems.vmc.evaluation import final_energy
+
+        known = {} if molecule is None or not self.pretrain else {"hartree_fock": mean_field(molecule).energy}
+        problem, settled = self.problem(task), replace(chain, burn_in=SETTLE * chain.burn_in)
+        single = molecule is not None
+        return lambda params, key: (
+            final_energy(problem, params, settled, key, self.measurements, task.energy, single) | known
+        )
+
+
+def molecule_of(task: Any) -> Any:
+    """The molecule of a task's wave function, None where it is another problem."""
+    return getattr(getattr(task.problem, "log_psi", None), "molecule", None)
 
 
 @lru_cache
-def system(name: str, network: str) -> System:
-    """Solved once for all runs of a process."""
-    molecule = vmc.MOLECULES[name]
-    made = vmc.FermiNet(molecule) if network == "small" else vmc.FermiNet.published(molecule)
-    return System(molecule, made, vmc.HartreeFock.of(molecule))
+def mean_field(molecule: Any) -> Any:
+    """Hartree–Fock, solved once for all runs of a process."""
+    from angd.problems.vmc import HartreeFock
 
-
-def phases(options: Vmc, made: System) -> list[Phase]:
-    """Pretraining, then the optimiser on the same walkers, in single precision but for the linear systems."""
-    chain = made.chain(options)
-    before = vmc.Pretraining(made.network, made.mean_field)
-    return [
-        Phase(before, vmc.OfHartreeFock(chain, made.mean_field), options.pretrain, single=True),
-        Phase(optimiser(options, made.molecule), chain, single=True, follows=True),
-    ]
-
-
-def optimiser(options: Vmc, molecule: vmc.Molecule) -> Any:
-    """The method that the options describe, for a molecule."""
-    if options.metric == "none":
-        return baselines.adam(lambda k: options.rate / (1 + options.decay * k))
-    transport = angd.CurrentJVP() if options.metric == "parametric-wasserstein" else angd.JVP()
-    return angd.ANGD(flow(options), metric(options, molecule), solver(options), controller(options), transport)
-
-
-def flow(options: Vmc) -> angd.ARGFlow:
-    """The gain γ, and β with it, fall as 1/(1 + decay k): with momentum or without, the rate falls alike."""
-    if options.mu == 0:
-        return angd.ARGFlow.gradient(falling(options.rate, options.decay))
-    h = options.rate**0.5
-    return angd.ARGFlow(
-        alpha=jnp.asarray((1 - options.mu) / h),
-        beta=falling(options.beta, options.decay) if options.beta else 0.0,
-        gamma=falling(1.0, options.decay),
-        h=jnp.asarray(h),
-    )
-
-
-def metric(options: Vmc, molecule: vmc.Molecule) -> Any:
-    """Fisher–Rao (without the quadratic term where there is no momentum) or Wasserstein-2."""
-    clip, reset = _finite(options.force_clip), _finite(options.velocity_reset)
-    if options.metric == "wasserstein":
-        refit = vmc.ElectronRefit(molecule) if options.refit == "electrons" else angd.AffineRefit()
-        return angd.Wasserstein(refit, clip, reset)
-    if options.metric == "parametric-wasserstein":
-        return angd.ParametricWasserstein(clip=clip)
-    if options.mu == 0:
-        return angd.FisherRao(limit=None, correction=False)
-    return angd.FisherRao(limit=_finite(options.limit))
-
-
-def solver(options: Vmc) -> Any:
-    """The kernel (by Woodbury's identity for Wasserstein-2) or Kronecker factors; with projected momentum if asked."""
-    damping = jnp.asarray(options.damping)
-    if options.solver == "kfac":
-        inner: Any = angd.KFAC(damping)
-    else:
-        inner = angd.Kernel(damping) if options.metric == "fisher-rao" else angd.Normal(damping)
-    return angd.ProjectedMomentum(jnp.asarray(options.eta), inner) if options.eta > 0 else inner
-
-
-def controller(options: Vmc) -> Any:
-    """Restarts, then the norm constraint."""
-    restarts = [angd.Restart()] if options.restart else []
-    if options.restart_above < INFINITE:
-        restarts.append(angd.Restart(options.restart_above))
-    return angd.in_turn([*restarts, angd.StepNorm(jnp.asarray(options.norm))])
+    return HartreeFock.of(molecule)
 
 
 def _finite(value: float) -> float | None:
     return None if value == INFINITE else value
-
-
-def chain_report(problem: vmc.GroundState, stand: Stand, energies: bool = True) -> dict[str, float]:
-    """How the Markov chain does at a look, with its local energies or without."""
-    walkers = stand.samples
-    found = {"acceptance": float(walkers.acceptance), "respawned": float(walkers.respawned)}
-    if not energies:
-        return found
-    return found | {"masked": float(_masked(problem, stand.params, walkers.x))}
-
-
-@eqx.filter_jit
-def _masked(problem: vmc.GroundState, params: Any, xs: Any) -> Any:
-    return jnp.sum(~jnp.isfinite(problem.local_energies(params, xs)))
-
-
-def final(made: System, options: Vmc, params: Any, key: Any) -> dict[str, float]:
-    """The energy on fresh walkers that have settled ten times as long as those of training; none if none is finite."""
-    chain = replace(options, burn_in=10 * options.burn_in)
-    try:
-        found = vmc.evaluate(made.problem(options), cast(params, True), made.chain(chain), key, options.measurements)
-    except vmc.RefusedWave:
-        return dict.fromkeys(("energy", "error", "standard_error", "rhat"), float("nan"))
-    exact = made.molecule.exact
-    return asdict(found) | {
-        "standard_error": found.error,
-        "error": float("nan") if exact is None else found.energy - exact,
-        "hartree_fock": made.mean_field.energy,
-    }

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from angd.program.catalogue import OPTIMISERS, experiment, preset
-from angd.recipes.base import Options, unknown
+from angd.recipes.base import Recipe, unknown
+from angd.recipes.experiments import experiment, preset
+from angd.recipes.named import named
 
 CHOICES = {"network": ("small", "paper"), "precision": ("f64", "f32")}
 RANGES = {
@@ -44,17 +45,15 @@ class Config:
         check_settings(rest)
         if optimizer is None and rest.get("network") == "paper":
             optimizer = experiment(experiment_name).large
-        name, options = preset(experiment_name, optimizer, changes or {})
-        found = cls(experiment_name, name, asdict(options), **rest)
+        name, recipe = preset(experiment_name, optimizer, changes or {})
+        found = cls(experiment_name, name, recipe.options(), **rest)
         if all(getattr(found, limit) is None for limit in BUDGETS):
             found = replace(found, max_cpu_seconds=experiment(experiment_name).cpu_seconds)
         return found
 
-    def preset(self) -> Options:
-        """The options as an object."""
-        if self.optimizer not in OPTIMISERS:
-            raise ValueError(unknown("optimiser", self.optimizer, OPTIMISERS))
-        return OPTIMISERS[self.optimizer].options.changed(self.optimizer, dict(self.options))
+    def preset(self) -> Recipe:
+        """The recipe."""
+        return named(self.optimizer).recipe.changed(dict(self.options), self.optimizer)
 
     def with_budget(self, **limits: Any) -> "Config":
         """With other limits; those that are not named fall away, and nothing changes where none is."""

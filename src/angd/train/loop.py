@@ -16,34 +16,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from angd.recipes.base import INFINITE, Phase
 from angd.results import RESULTS
 from angd.tree import in_precision
 
-INFINITE = float("inf")
 RATIO = 1.02  # of the numbers of steps at which one looks
-
-
-@dataclass(frozen=True)
-class Phase:
-    """`steps` steps of an optimiser on the points of a sampler, in single precision if `single`.
-
-    A sampler is a function `(key, problem, params)` → samples, asked again every `sampler.every` steps; one that has
-    `move(key, problem, params, samples)`, a Markov chain, is asked once and then moves its samples before every step.
-
-    It ends earlier when the loss is `below` a number. A phase goes on where the one before it ended; with the same
-    optimiser, damping and momentum go on as well, and where it `follows`, the samples do.
-    """
-
-    optimiser: Any
-    sampler: Any
-    steps: float = INFINITE
-    below: float = -INFINITE
-    single: bool = False
-    follows: bool = False
-
-    def __post_init__(self):
-        if not self.steps >= 1:
-            raise ValueError(f"Phase: steps must be at least 1, got {self.steps}.")
 
 
 @dataclass(frozen=True)
@@ -183,7 +160,7 @@ def cast(tree: PyTree, single: bool) -> PyTree:
 
 def _report(info: Any) -> Report:
     return Report(
-        loss=float(info.loss),
+        loss=float("nan") if info.loss is None else float(info.loss),  # a density may not know it
         damping=float(info.damping),
         norm=float(info.norm),
         accepted=bool(info.accepted),

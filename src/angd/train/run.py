@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from angd.recipes.base import INFINITE
 from angd.train.checkpoint import Checkpoints
 from angd.train.config import Config
 from angd.train.environment import environment
 from angd.train.folder import Row, RunFolder, finite
-from angd.train.loop import INFINITE, Budget, Report, Stand, is_look, train
+from angd.train.loop import Budget, Report, Stand, is_look, train
 from angd.train.setup import Setup, prepare
 
 FINISHED = "finished"
@@ -150,7 +151,7 @@ class Session:
             norm=finite(report.norm),
             accepted=report.accepted,
             result=report.result,
-            chain={name: finite(value) for name, value in seen.chain.items()},
+            chain={name: finite(value) for name, value in seen.observables.items()},
         )
 
     def summary(self, stand: Stand, last: Row | None, ended: dict[str, float] | None) -> dict[str, Any]:

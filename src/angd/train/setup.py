@@ -1,30 +1,21 @@
 """From a configuration to what the loop needs: problem, phases, start, and how to look at parameters."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from angd.problems.solution import Solution, relative_errors
-from angd.program.catalogue import experiment
-from angd.recipes import pinn, vmc
-from angd.recipes.base import Vmc
+from angd.problems import library
+from angd.problems.evaluation import Evaluation, Evaluator
+from angd.problems.solution import Solution
+from angd.problems.task import Task
+from angd.recipes.base import Phase
 from angd.train.config import Config
-from angd.train.loop import Phase, Stand, cast
-
-
-@dataclass(frozen=True)
-class Look:
-    """Errors by field, and where there are such things the test loss and the state of the Markov chain."""
-
-    errors: dict[str, float]
-    test_loss: float | None = None
-    chain: dict[str, float] = field(default_factory=dict)
+from angd.train.loop import Stand, cast
 
 
 @dataclass(frozen=True)
@@ -39,7 +30,7 @@ class Setup:
     phases: list[Phase]
     params: PyTree
     key: Array
-    look: Callable[[Stand, float], Look]
+    look: Callable[[Stand, float], Evaluation]
     finish: Callable[[PyTree], dict[str, float]] | None = None
     solution: Callable[[PyTree], Solution] | None = None
 
@@ -59,45 +50,26 @@ class Setup:
 def prepare(config: Config) -> Setup:
     """Build it; sets the precision of the process. Runs with one seed share their start and their points."""
     jax.config.update("jax_enable_x64", config.precision == "f64")
-    name = experiment(config.experiment).molecule
-    return _equation(config) if name is None else _ground_state(config, name)
+    task, evaluator = _task(config.experiment, config.network, config.precision)
+    recipe = config.preset()
+    problem, phases = recipe.problem(task), recipe.phases(task, config.seed)
+    params, key = task.start(jax.random.key(config.seed)), jax.random.key(1000 + config.seed)
+    final, pretraining = recipe.final(task), {i for i, phase in enumerate(phases) if phase.pretraining}
+    if hasattr(problem, "check_start"):
+        problem.check_start(params, phases[-1].sampler.start(key, 1)[0])
+
+    def look(stand: Stand, loss: float) -> Evaluation:
+        return evaluator(stand.params, stand.samples, loss, stand.phase in pretraining)
+
+    def finish(params: PyTree) -> dict[str, float]:
+        assert final is not None
+        return final(params, jax.random.fold_in(key, 2**31 - 1))
+
+    return Setup(problem, phases, params, key, look, None if final is None else finish, evaluator.solution)
 
 
 @lru_cache
-def _case(experiment: str, network: str, precision: str) -> tuple[Any, Any, Any]:
-    """The problem and how it is looked at: the same objects for all runs of a process, so that they compile once."""
-    case = pinn.CASES[experiment]
-    problem = case.problem(network)
-    return problem, case.solution(problem), pinn.test_loss(problem)
-
-
-def _equation(config: Config) -> Setup:
-    problem, solution, held_out = _case(config.experiment, config.network, config.precision)
-    return Setup(
-        problem=problem,
-        phases=pinn.phases(config.preset(), problem, config.seed),
-        params=jax.tree.map(jnp.asarray, problem.init(jax.random.key(config.seed))),
-        key=jax.random.key(1000 + config.seed),
-        look=lambda stand, loss: Look(relative_errors(solution(stand.params)), held_out(stand.params)),
-        solution=solution,
-    )
-
-
-def _ground_state(config: Config, name: str) -> Setup:
-    options = config.preset()
-    assert isinstance(options, Vmc)
-    made = vmc.system(name, config.network)
-    problem, exact = made.problem(options), made.molecule.exact
-    params, key = made.network.init(jax.random.key(config.seed)), jax.random.key(1000 + config.seed)
-    problem.check_start(params, made.chain(options).start(key, 1)[0])
-
-    def look(stand: Stand, loss: float) -> Look:
-        """Training energies, for the curve only; the loss of pretraining is none."""
-        pretraining = stand.phase == 0
-        errors = {} if exact is None or pretraining else {"energy": loss - exact}
-        return Look(errors, chain=vmc.chain_report(problem, stand, not pretraining))
-
-    def finish(params: PyTree) -> dict[str, float]:
-        return vmc.final(made, options, params, jax.random.fold_in(key, 2**31 - 1))
-
-    return Setup(problem, vmc.phases(options, made), params, key, look, finish)
+def _task(experiment: str, network: str, precision: str) -> tuple[Task, Evaluator]:
+    """The same objects for all runs of a process, so that they compile once."""
+    task = library.TASKS[experiment](network)
+    return task, Evaluator(task)

@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from angd.program.catalogue import EXPERIMENTS
+from angd.recipes.experiments import EXPERIMENTS
 from angd.train.files import write_atomically
 from angd.train.folder import Row, RunFolder
 from angd.view.fields import draw_solution

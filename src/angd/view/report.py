@@ -14,13 +14,13 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
-from angd.program.catalogue import EXPERIMENTS
-from angd.program.commands.compare import short, table
+from angd.recipes.experiments import EXPERIMENTS
 from angd.train.config import Config
 from angd.train.files import write_atomically
 from angd.train.folder import RunFolder, find_runs
 from angd.view import curves as figures
 from angd.view.fields import draw_solution
+from angd.view.table import short, table
 from angd.view.theme import DARK, LIGHT
 
 FIELDS = "Errors are relative L² errors against the exact solution, the largest over the fields."

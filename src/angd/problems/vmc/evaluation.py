@@ -1,6 +1,6 @@
 """What a wave function is worth: fresh walkers, a long chain, and an error bar that knows about autocorrelation."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import equinox as eqx
@@ -47,6 +47,25 @@ def evaluate(problem: GroundState, params: PyTree, chain: Any, key: Array, measu
         rows.append(np.asarray(local(params, walkers.x), float))
         rates.append(float(walkers.acceptance))
     return summarise(np.stack(rows), float(np.mean(rates)))
+
+
+def final_energy(
+    problem: Any, params: PyTree, chain: Any, key: Array, measurements: int, reference: float | None, single: bool
+) -> dict[str, float]:
+    """The last word about a run: the energy on fresh walkers, with its distance from the reference.
+
+    **Arguments:** as of `evaluate`; `reference`, an energy or None; `single`: in single precision.
+
+    **Returns:** an `Estimate` as a dictionary whose `error` is above the reference, with `standard_error`; all NaN
+    where no local energy is finite.
+    """
+    try:
+        chosen = in_precision(params, jnp.float32) if single else params
+        found = evaluate(problem, chosen, chain, key, measurements)
+    except RefusedWave:
+        return dict.fromkeys(("energy", "error", "standard_error", "rhat"), float("nan"))
+    above = float("nan") if reference is None else found.energy - reference
+    return asdict(found) | {"standard_error": found.error, "error": above}
 
 
 def _like(params: PyTree, walkers: Any) -> Any:

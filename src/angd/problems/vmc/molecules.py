@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import isfinite
 from pathlib import Path
+from typing import Any
+
+from angd.problems.task import Task
 
 SYMBOLS = tuple(
     "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr".split()  # noqa: SIM905
@@ -136,3 +139,22 @@ MOLECULES: Mapping[str, Molecule] = {
         _pair("N", 2.068), units="bohr", exact=-109.5423, source="Filippi and Umrigar, J. Chem. Phys. 105 (1996) 213"
     ),
 }
+
+
+def as_task(molecule: Molecule, network: str = "small", **known: Any) -> Task:
+    """The ground state of a molecule as a task, with a FermiNet of small or published ("paper") size.
+
+    **Arguments:** `molecule`; `network`, "small" or "paper"; `known`, arguments of `Task` to set.
+
+    **Returns:** a `Task` whose reference energy is the molecule's `exact`.
+    """
+    from angd.problems.vmc.ferminet import FermiNet
+    from angd.problems.vmc.hamiltonian import Coulomb
+    from angd.problems.vmc.problem import GroundState
+
+    if network not in ("small", "paper"):
+        raise ValueError(f"network must be one of small, paper, got {network!r}.")
+    made = FermiNet(molecule) if network == "small" else FermiNet.published(molecule)
+    formula = "".join(molecule.symbols)
+    usual = {"name": formula, "about": f"ground state of {formula}", "energy": molecule.exact, "cpu_seconds": 600.0}
+    return Task(GroundState(made, Coulomb(molecule)), **usual | known)

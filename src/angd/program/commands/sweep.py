@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import tyro
 
-from angd.program.catalogue import OPTIMISERS, experiment
 from angd.program.commands.compare import words
 from angd.program.commands.run import RUNS, pairs
-from angd.recipes.base import unknown
+from angd.recipes.experiments import experiment
+from angd.recipes.named import named
 from angd.train.config import Config
 from angd.train.files import check_folder
 from angd.train.folder import Row, RunFolder
@@ -85,9 +85,7 @@ class SweepOptions:
     def values(self) -> dict[str, Any]:
         """What is tried for each option."""
         experiment(self.experiment)
-        if self.optimizer not in OPTIMISERS:
-            raise ValueError(unknown("optimiser", self.optimizer, OPTIMISERS))
-        chosen = OPTIMISERS[self.optimizer]
+        chosen = named(self.optimizer)
         if self.grid not in ("ours", "paper"):
             raise ValueError(f"--grid must be ours or paper, got {self.grid!r}.")
         grid: dict[str, Any] = dict(chosen.grid if self.grid == "ours" else chosen.paper)

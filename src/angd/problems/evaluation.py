@@ -1,0 +1,141 @@
+"""How good parameters are: errors against what is known, the loss at held-out points, observables, the Markov chain."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from angd.problems.solution import Solution, relative_errors, together
+from angd.problems.task import GRID, TEST_KEY, TEST_POINTS, Task
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is seen between steps.
+
+    **Attributes:** `errors` by field, or of the energy; `test_loss` at held-out samples; `observables` by name, the
+    acceptance and the bad walkers of a Markov chain among them. Each is empty or None where nothing is known.
+    """
+
+    errors: dict[str, float] = field(default_factory=dict)
+    test_loss: float | None = None
+    observables: dict[str, float] = field(default_factory=dict)
+
+
+class Evaluator:
+    """Compiled once for a task, used for all its runs.
+
+    **Arguments:** `task`; `problem`, as the recipe trains it, by default the task's own.
+    """
+
+    def __init__(self, task: Task, problem: Any = None):
+        self.task, self.problem = task, task.problem if problem is None else problem
+        self.solution = solution_of(task)
+        self._compare = self.solution if task.exact is not None or task.reference is not None else None
+        self._held_out = held_out_loss(task)
+        self._observables = {name: jax.jit(f) for name, f in task.observables.items()}
+
+    def __call__(self, params: PyTree, samples: Any, loss: float, pretraining: bool = False) -> Evaluation:
+        """**Arguments:** parameters, the samples of the last step, and its loss, which is not compared with the
+        reference energy while `pretraining`.
+
+        **Returns:** an `Evaluation`.
+        """
+        errors = {} if self._compare is None else relative_errors(self._compare(params))
+        if self.task.energy is not None and not pretraining:
+            errors["energy"] = loss - self.task.energy
+        test_loss = None if self._held_out is None else self._held_out(params)
+        seen = {name: float(f(params)) for name, f in self._observables.items()}
+        return Evaluation(errors, test_loss, self._chain(params, samples, pretraining) | seen)
+
+    def _chain(self, params: PyTree, walkers: Any, pretraining: bool) -> dict[str, float]:
+        """How a Markov chain does."""
+        if not hasattr(walkers, "acceptance"):
+            return {}
+        found = {"acceptance": float(walkers.acceptance), "respawned": float(walkers.respawned)}
+        if pretraining or not hasattr(self.problem, "local_energies"):
+            return found
+        return found | {"masked": float(_masked(self.problem, params, walkers.x))}
+
+
+@eqx.filter_jit
+def _masked(problem: Any, params: PyTree, xs: Any) -> Any:
+    return jnp.sum(~jnp.isfinite(problem.local_energies(params, xs)))
+
+
+def held_out_loss(task: Task) -> Callable[[PyTree], float] | None:
+    """The loss at samples that no optimiser sees; None where there are none.
+
+    **Returns:** a function of the parameters.
+    """
+    samples = task.held_out
+    if samples is None and hasattr(task.problem, "places"):
+        from angd.problems.pinn import Sobol
+
+        counts = task.counts(TEST_POINTS, TEST_POINTS // 4)
+        samples = Sobol(**counts)(jax.random.key(TEST_KEY), task.problem, None)
+    if samples is None or not (task.is_residual or hasattr(task.problem, "loss")):
+        return None
+    compiled = jax.jit(lambda params: _loss(task, params, samples))
+    return lambda params: float(compiled(params))
+
+
+def _loss(task: Task, params: PyTree, samples: Any) -> Any:
+    if hasattr(task.problem, "loss"):
+        return task.problem.loss(params, samples)
+    from angd.method.metrics import Energy
+
+    return Energy().loss(task.problem, params, samples)
+
+
+def solution_of(task: Task) -> Callable[[PyTree], Solution] | None:
+    """The fields on a grid, beside the exact ones where they are known; None where there is nothing to draw.
+
+    **Returns:** a function of the parameters.
+    """
+    if not hasattr(task.problem, "field"):
+        return None
+    z, exact = _known(task)
+    if z is None:
+        return None
+    compiled = jax.jit(lambda params: task.field(params, jnp.asarray(z)).reshape(len(z), -1))
+
+    def solution(params: PyTree) -> Solution:
+        columns = np.asarray(compiled(params)).T
+        names = task.fields or (tuple(exact) if exact else field_names(len(columns)))
+        return together(z, dict(zip(names, columns, strict=True)), exact, task.coordinates)
+
+    return solution
+
+
+def field_names(count: int) -> tuple[str, ...]:
+    """u, or u₁, u₂, …"""
+    return ("u",) if count == 1 else tuple(f"u{i}" for i in range(1, count + 1))
+
+
+def _known(task: Task) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
+    """Points to draw at, and exact values by field."""
+    if task.reference is not None:
+        z, values = task.reference() if callable(task.reference) else task.reference
+        return np.asarray(z), {name: np.asarray(value) for name, value in values.items()}
+    z = grid(task)
+    if z is None or task.exact is None:
+        return z, {}
+    columns = np.asarray(jax.vmap(task.exact)(jnp.asarray(z))).reshape(len(z), -1).T
+    return z, dict(zip(task.fields or field_names(len(columns)), columns, strict=True))
+
+
+def grid(task: Task) -> np.ndarray | None:
+    """Even points of the domain: along its first two coordinates, the others in the middle of their intervals."""
+    intervals = getattr(getattr(task.problem, "domain", None), "intervals", None)
+    if not intervals:
+        return None
+    counts = GRID[min(len(intervals), 2)]
+    axes = [np.linspace(a, b, n) for (a, b), n in zip(intervals, counts, strict=False)]
+    axes += [np.array([(a + b) / 2]) for a, b in intervals[2:]]
+    return np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1)
