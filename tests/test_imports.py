@@ -19,12 +19,13 @@ ORDER = [
 ]
 # Inside stage two, in the order of a step.
 METHOD = [
+    {"protocols"},
     {"samples"},
     {"jacobian"},
     {"system"},
     {"transport"},
     {"metrics", "solvers"},
-    {"controllers"},
+    {"controllers", "show"},
     {"step"},
     {"baselines", "parallel"},
 ]

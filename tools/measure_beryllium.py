@@ -83,8 +83,8 @@ PAIRS = {
 class Printed(FisherRao):
     """With the signs of β as printed: negative Hessian damping."""
 
-    def _momentum(self, setting: Any, e: Any, old: Any) -> Any:
-        return super()._momentum(setting, e, old) + 2 * setting.beta_prev * (e - old)
+    def _carried(self, context: Any, problem: Any, e: Any, old: Any) -> Any:
+        return super()._carried(context, problem, e, old) + 2 * context.beta_prev * (e - old)
 
 
 def options(method: str, changes: dict[str, Any]) -> Vmc:

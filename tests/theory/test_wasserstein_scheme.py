@@ -67,6 +67,7 @@ class Uncentred(Wasserstein):
 
     def linearise(self, context):
         linear = super().linearise(context)
+        assert isinstance(linear.system, angd.Gram)
         O, omega = wasserstein.score(context, context.problem)
         return eqx.tree_at(lambda step: step.system, linear, angd.Gram(O=O, v=linear.system.v, omega=omega))
 
@@ -115,6 +116,7 @@ class PrintedSign(Wasserstein):
 
     def linearise(self, context):
         linear = super().linearise(context)
+        assert isinstance(linear.system, angd.Gram)
         return eqx.tree_at(lambda step: step.system.v, linear, jax.tree.map(jnp.negative, linear.system.right_side()))
 
 

@@ -108,7 +108,9 @@ class Sobolev(Recipe):
     decay: float = number(0, 0, 10, "α and β fall as 1/(1 + decay k)")
     damping: float = number(1e-3, 1e-12, 1e6, "λ")
     solver: str = one_of("normal", "iterative", "kfac", about=SOLVER)
-    transport: str = one_of("jvp", "current", "printed", about="how momentum crosses; printed: the covector, as in the paper")
+    transport: str = one_of(
+        "jvp", "current", "printed", about="how momentum crosses; printed: the covector, as in the paper"
+    )
     search: bool = switch(True, "line search; constant steps diverge on fresh points at rates fine on fixed ones")
     points: str = one_of("fresh", "sobol", "fixed", "adaptive", about=POINTS)
     weight_decay: float = number(0, 0, 1, "θ shrinks by weight_decay × rate in every step")
