@@ -1,3 +1,4 @@
+from . import recipes as recipes
 from .flow.coefficients import ARGFlow as ARGFlow
 from .flow.coefficients import Coefficients as Coefficients
 from .flow.functionals import FreeEnergy as FreeEnergy
@@ -72,5 +73,14 @@ from .method.transport import JVP as JVP
 from .method.transport import AbstractTransport as AbstractTransport
 from .method.transport import CurrentJVP as CurrentJVP
 from .method.transport import Printed as Printed
+from .problems.task import Task as Task
 from .recipes import published as published
+from .recipes.base import Phase as Phase
+from .recipes.base import Recipe as Recipe
 from .results import RESULTS as RESULTS
+from .train.fit import Fit as Fit
+from .train.fit import History as History
+from .train.fit import fit as fit
+from .train.fit import load as load
+from .train.folder import Record as Record
+from .train.loop import TrainState as TrainState

@@ -48,6 +48,21 @@ def split(samples: PyTree, over: Mesh | None = None) -> PyTree:
     return jax.tree.map(place, samples if hosts == 1 else _divide(samples, hosts))
 
 
+def constrained(samples: PyTree, over: Mesh) -> PyTree:
+    """The same inside a compiled function, on one host."""
+    lengths = {leaf.shape[0] for leaf in jax.tree.leaves(samples) if leaf.ndim}
+    bad = sorted(n for n in lengths if n % over.size)
+    if bad:
+        raise ValueError(f"{bad[0]} samples cannot be split evenly over {over.size} devices: use a multiple.")
+
+    def place(leaf: Any) -> Any:
+        return jax.lax.with_sharding_constraint(
+            leaf, NamedSharding(over, PartitionSpec(AXIS) if leaf.ndim else PartitionSpec())
+        )
+
+    return jax.tree.map(place, samples)
+
+
 def replicate(tree: PyTree, over: Mesh | None = None) -> PyTree:
     """The same arrays on every device."""
     sharding = NamedSharding(over or mesh(), PartitionSpec())

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from angd.method.parallel import constrained
 from angd.method.samples import Samples
 
 
@@ -64,3 +65,34 @@ def _residuals(problem: Any, sampler: Any, params: PyTree) -> PyTree:
     if hasattr(problem, "residuals"):
         return {n: jax.vmap(f, (None, 0))(params, samples[n].x) for n, f in problem.residuals.items()}
     return jax.vmap(problem.residual, (None, 0))(params, samples.x)
+
+
+class Spread(eqx.Module):
+    """A sampler whose samples are split over the devices of a mesh."""
+
+    sampler: Any
+    mesh: Any = eqx.field(static=True)
+
+    @staticmethod
+    def over(sampler: Any, mesh: Any) -> "Spread":
+        """The same kind of sampler: one that moves its samples, or one that does not."""
+        return (SpreadChain if hasattr(sampler, "move") else Spread)(sampler, mesh)
+
+    @property
+    def every(self) -> float:
+        return getattr(self.sampler, "every", 1)
+
+    def __call__(self, key: Array, problem: Any, params: PyTree) -> PyTree:
+        return constrained(self.sampler(key, problem, params), self.mesh)
+
+
+class SpreadChain(Spread):
+    """The same for a Markov chain."""
+
+    @property
+    def start(self) -> Any:
+        return self.sampler.start
+
+    def move(self, key: Array, problem: Any, params: PyTree, samples: PyTree) -> PyTree:
+        """The samples, some moves later."""
+        return constrained(self.sampler.move(key, problem, params, samples), self.mesh)

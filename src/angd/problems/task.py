@@ -43,6 +43,7 @@ class Task:
       `move`. By default the recipe draws points in the problem's domain.
     - `options`: options of the default recipe that suit this task.
     - `cpu_seconds`: how long a run takes when nobody says.
+    - `address`, `arguments`: where the program finds it again; set by whoever looked it up.
     """
 
     problem: Any
@@ -60,6 +61,8 @@ class Task:
     samples: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
     cpu_seconds: float = 60.0
+    address: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
         if isinstance(self.problem, Task):

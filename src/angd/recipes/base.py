@@ -21,6 +21,8 @@ from dataclasses import Field, dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
+from angd import address
+
 INFINITE = float("inf")
 Grid = Mapping[str, tuple[Any, ...]]
 
@@ -35,12 +37,15 @@ def number(default: float, low: float, high: float, about: str) -> Any:
     return field(default=default, metadata={"low": low, "high": high, "about": about})
 
 
-def one_of(*choices: str, about: str) -> Any:
+def one_of(*choices: str, about: str, own: str = "") -> Any:
     """An option that is one of several words, the first by default.
+
+    **Arguments:** `choices`; `about`, a few words for `--help`; `own`, what an address (`file.py:name`) would be, e.g.
+    "solver", where objects of one's own are welcome.
 
     **Returns:** a field of a `Recipe`; annotate it `str`.
     """
-    return field(default=choices[0], metadata={"choices": choices, "about": about})
+    return field(default=choices[0], metadata={"choices": choices, "about": about, "own": own})
 
 
 def switch(default: bool, about: str) -> Any:
@@ -171,8 +176,11 @@ def kind_of(spec: Field[Any]) -> Any:
 def _flaw(spec: Field[Any], value: Any) -> str | None:
     """What is wrong with a value."""
     about = spec.metadata
-    if "choices" in about and value not in about["choices"]:
-        return f"must be one of {', '.join(map(str, about['choices']))}, got {value!r}."
+    if about.get("own") and isinstance(value, str) and address.is_address(value):
+        address.check(value, about["own"])
+    elif "choices" in about and not any(value is choice or value == choice for choice in about["choices"]):
+        ending = f", or the address of a {about['own']} of your own" if about.get("own") else ""
+        return f"must be one of {', '.join(map(str, about['choices']))}{ending}, got {value!r}."
     if "low" in about and not (_is_number(value) and about["low"] <= value <= about["high"]):
         return f"must be a number from {about['low']:g} to {about['high']:g}, got {value!r}."
     if kind_of(spec) is int and value != int(value):

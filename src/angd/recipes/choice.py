@@ -1,9 +1,10 @@
 """Which recipe suits a task: by what its problem can do, and by its size. The one place that says so."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
-from angd.recipes.base import Recipe
+from angd.recipes.base import Recipe, unknown
 from angd.recipes.named import DENSITIES, FIELDS, named
 from angd.recipes.pinn import GaussNewton
 from angd.recipes.vmc import Vmc
@@ -48,11 +49,14 @@ def suited(recipe: Recipe, task: Any, changes: Mapping[str, Any] | None = None, 
 
     **Returns:** the recipe to run.
     """
-    family = Vmc if task.is_density else GaussNewton
-    if isinstance(recipe, family):
-        hints = {k: v for k, v in task.options.items() if getattr(recipe, k) == getattr(family, k)}
-        recipe = recipe.changed(hints, name)
-    return recipe.changed(changes or {}, name)
+    family = next((kind for kind in (Vmc, GaussNewton) if isinstance(recipe, kind)), None)
+    usual = {} if family is None else {spec.name: spec.default for spec in fields(family)}
+    if usual and not task.options.keys() <= usual.keys():
+        raise ValueError(
+            unknown(f"option of {name}, which {task.name} wants,", min(task.options.keys() - usual), usual)
+        )
+    hints = {k: v for k, v in task.options.items() if k in usual and getattr(recipe, k) == usual[k]}
+    return recipe.changed(hints | dict(changes or {}), name)
 
 
 def chosen(name: str | None, task: Any, changes: Mapping[str, Any] | None = None) -> tuple[str, Recipe]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from angd import address
 from angd.recipes.base import INFINITE, Grid, Recipe, unknown
 from angd.recipes.baselines import LBFGS, SGD, Adam, SSBroyden
 from angd.recipes.pinn import GaussNewton, Sobolev
@@ -156,10 +157,15 @@ RECIPES: Mapping[str, Named] = {**FIELDS, **DENSITIES}
 
 
 def named(name: str) -> Named:
-    """The recipe with a name.
+    """The recipe with a name, or at an address (`file.py:name`, `package.module:name`).
 
     **Returns:** a `Named`; an unknown name raises a sentence with the nearest one.
     """
+    if isinstance(name, str) and address.is_address(name):
+        found = address.load(name, "recipe", ("recipe",))
+        if not isinstance(found() if isinstance(found, type) else found, Recipe):
+            raise ValueError(f"{name} is no recipe: it must be a subclass of angd.Recipe, or one that is made.")
+        return Named.of(found)
     if name not in RECIPES:
         raise ValueError(unknown("recipe", name, RECIPES))
     return RECIPES[name]

@@ -4,9 +4,11 @@ Points come from the task where it has samples of its own; otherwise they are dr
 which `interior` and `condition` say how many. Imports nothing heavy.
 """
 
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
+from angd import address
 from angd.recipes.base import INFINITE, Phase, Recipe, number, one_of, switch
 
 POINTS = "new points in every step (random or Sobol), the same in all, or adaptive ones that serve ten steps"
@@ -36,8 +38,10 @@ class GaussNewton(Recipe):
     keep: int = number(20, 1, 1e9, "steps that later points serve")
     damping: float = number(1e-2, 1e-12, 1e6, "λ at the start")
     scaling: float = number(0.5, 0, 1, "power of diag G in the damping after the first phase, for normal; 0 is λI")
-    solver: str = one_of("normal", "iterative", "kfac", about=SOLVER)
-    controller: str = one_of("levenberg-marquardt", "trust-region", about="how damping follows success")
+    solver: str = one_of("normal", "iterative", "kfac", about=SOLVER, own="solver")
+    controller: str = one_of(
+        "levenberg-marquardt", "trust-region", about="how damping follows success", own="controller"
+    )
     momentum: float = number(0, 0, 0.999, "η of projected momentum; 0 is none")
     mu: float = number(0, 0, 0.999, "μ of the accelerated flow; 0 is none")
     rate: float = number(1, 1e-6, 10, "h² γ")
@@ -74,10 +78,19 @@ class GaussNewton(Recipe):
         if self.momentum > 0:
             solver = angd.ProjectedMomentum(self.momentum, solver)
         flow = angd.ARGFlow.momentum(self.mu, self.rate) if self.mu > 0 else angd.ARGFlow.gradient(self.rate)
-        marquardt = angd.LevenbergMarquardt(geodesic=0.75) if self.geodesic else angd.LevenbergMarquardt()
-        damper = angd.TrustRegion() if self.controller == "trust-region" else marquardt
+        damper = self.damper()
         controller = angd.in_turn([angd.Restart(), damper]) if self.restart else damper
         return angd.ANGD(flow, angd.Energy(), solver, controller, transport(self.transport))
+
+    def damper(self) -> Any:
+        """What sets the damping."""
+        import angd
+
+        if address.is_address(self.controller):
+            return made(self.controller, "controller")
+        if self.controller == "trust-region":
+            return angd.TrustRegion()
+        return angd.LevenbergMarquardt(geodesic=0.75) if self.geodesic else angd.LevenbergMarquardt()
 
     def _samplers(self, task: Any) -> tuple[Any, Any, Any]:
         """Uniform points, adaptive ones, and adaptive ones that serve several steps."""
@@ -101,13 +114,13 @@ class Sobolev(Recipe):
     **Arguments:** see `angd run burgers angd-l2 --help`; `rate` and `damping` are the ones to tune.
     """
 
-    metric: str = one_of("l2", "h1", "h2", about="the Sobolev space")
+    metric: str = one_of("l2", "h1", "h2", about="the Sobolev space", own="metric")
     rate: float = number(1e-2, 1e-9, 1e6, "h² γ")
     mu: float = number(0, 0, 0.9999, "momentum μ = 1 − hα at the start; 0 is plain natural gradient descent")
     beta: float = number(0, 0, 100, "Hessian-driven damping β / h at the start")
     decay: float = number(0, 0, 10, "α and β fall as 1/(1 + decay k)")
     damping: float = number(1e-3, 1e-12, 1e6, "λ")
-    solver: str = one_of("normal", "iterative", "kfac", about=SOLVER)
+    solver: str = one_of("normal", "iterative", "kfac", about=SOLVER, own="solver")
     transport: str = one_of(
         "jvp", "current", "printed", about="how momentum crosses; printed: the covector, as in the paper"
     )
@@ -147,6 +160,8 @@ class Sobolev(Recipe):
         """The metric."""
         import angd
 
+        if address.is_address(self.metric):
+            return made(self.metric, "metric")
         order = {"l2": 0, "h1": 1, "h2": 2}[self.metric]
         return angd.Hs(order) if order else angd.L2()
 
@@ -174,10 +189,19 @@ def points(recipe: Any, task: Any, seed: int) -> Any:
 
 
 def solver(name: str, damping: Any) -> Any:
-    """A solver by its name."""
+    """A solver by its name, or of one's own, called with the damping."""
     import angd
 
+    if address.is_address(name):
+        return address.load(name, "solver")(damping)
+
     return {"normal": angd.Normal, "iterative": angd.Iterative, "kfac": angd.KFAC}[name](damping)
+
+
+def made(text: str, what: str) -> Any:
+    """An object of somebody's own at an address, or what is made by calling it without arguments."""
+    found = address.load(text, what)
+    return found() if isinstance(found, type) or inspect.isfunction(found) else found
 
 
 def transport(name: str) -> Any:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from angd import address
 from angd.recipes.base import INFINITE, Phase, Recipe, number, one_of, switch
+from angd.recipes.pinn import made, solver
 
 COUNTS = ("walkers", "moves", "burn_in")
 SETTLE = 10  # times longer than in training do the walkers of the final evaluation settle
@@ -27,14 +29,16 @@ class Vmc(Recipe):
 
     double: ClassVar[bool] = False
 
-    metric: str = one_of("fisher-rao", "wasserstein", "parametric-wasserstein", "none", about="none is Adam")
+    metric: str = one_of(
+        "fisher-rao", "wasserstein", "parametric-wasserstein", "none", about="none is Adam", own="metric"
+    )
     rate: float = number(0.01, 1e-9, 10, "h² γ at the start")
     mu: float = number(0, 0, 0.9999, "momentum μ = 1 − hα; 0 is plain natural gradient descent")
     beta: float = number(0, 0, 10, "Hessian-driven damping β at the start")
     decay: float = number(1e-3, 0, 10, "the rate, and β with it, falls as 1/(1 + decay k)")
     damping: float = number(4e-3, 1e-12, 1e6, "λ")
     eta: float = number(0.99, 0, 0.9999, "projected momentum η; 0 is none")
-    solver: str = one_of("kernel", "kfac", about="how the linear systems are solved")
+    solver: str = one_of("kernel", "kfac", about="how the linear systems are solved", own="solver")
     norm: float = number(0.05, 1e-12, 1e12, "C of the norm constraint ‖h d‖² ≤ C")
     restart: bool = switch(False, "drop the momentum when it points uphill")
     restart_above: float = number(INFINITE, 1e-9, INFINITE, "drop the momentum when ‖d‖ is larger")
@@ -143,6 +147,8 @@ class Vmc(Recipe):
         """The metric, for accelerated Fisher–Rao and for Wasserstein-2."""
         import angd
 
+        if address.is_address(self.metric):
+            return made(self.metric, "metric")
         clip, reset = _finite(self.force_clip), _finite(self.velocity_reset)
         if self.metric == "fisher-rao":
             return angd.FisherRao(limit=_finite(self.limit))
@@ -161,8 +167,8 @@ class Vmc(Recipe):
         import angd
 
         damping = jnp.asarray(self.damping)
-        if self.solver == "kfac":
-            inner: Any = angd.KFAC(damping)
+        if self.solver == "kfac" or address.is_address(self.solver):
+            inner = solver(self.solver, damping)
         else:
             inner = angd.Kernel(damping) if self.metric == "fisher-rao" else angd.Normal(damping)
         return angd.ProjectedMomentum(jnp.asarray(self.eta), inner) if self.eta > 0 else inner

@@ -1,99 +1,168 @@
-"""Checkpoints of a run: orbax writes them beside their place and moves them there in one go."""
+"""Checkpoints of a run: one file each, written beside its place, read back, and moved there in one go.
+
+A file holds the arrays of a `TrainState`, its numbers, and a digest over both and over what is run, so that whatever was
+edited or cut is noticed. The last two and the best are kept. Where the last one is damaged, the run goes on from the one
+before it, and says so.
+"""
 
 import hashlib
 import json
-import logging
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-import orbax.checkpoint as ocp
 from jaxtyping import PyTree
-from orbax.checkpoint import checkpoint_managers as policies
 
-from angd.train.loop import Stand
+from angd.train.files import write_atomically
+from angd.train.loop import TrainState
 
 KEEP = 2
-NUMBERS = ("k", "phase", "began", "ended", "refused", "seconds", "cpu_seconds")
+NUMBERS = ("k", "phase", "began", "ended", "rejected", "seconds", "cpu_seconds")
 TREES = ("params", "samples", "state")
-logging.getLogger("absl").setLevel(logging.ERROR)
+HEAD = "head"  # the member of a file that is not an array of the run
+
+
+class Damaged(ValueError):
+    """A checkpoint that is not what was written."""
 
 
 class Checkpoints:
-    """The last `KEEP` and the best, by step."""
+    """The last `KEEP` and the best, by step.
 
-    def __init__(self, path: Path):
-        self.path = path
-        latest = policies.LatestN(KEEP)
-        best = policies.BestN(get_metric_fn=lambda metrics: metrics["error"], reverse=True, n=1)
-        options = ocp.CheckpointManagerOptions(
-            preservation_policy=policies.AnyPreservationPolicy([latest, best]), enable_async_checkpointing=False
-        )
-        self.manager = ocp.CheckpointManager(path.resolve(), options=options)
+    **Arguments:** `path`, a folder; `of`, what is run, as JSON can hold it: a checkpoint of something else is refused.
+    """
+
+    def __init__(self, path: Path, of: Mapping[str, Any]):
+        self.path, self.of = path, json.dumps(of, sort_keys=True)
 
     @property
-    def latest(self) -> int | None:
-        return self.manager.latest_step()
+    def steps(self) -> list[int]:
+        """Those that are there, in order."""
+        return sorted(int(file.stem) for file in self.path.glob("*.npz") if file.stem.isdecimal())
 
-    def save(self, stand: Stand, error: float) -> None:
+    def save(self, state: TrainState, error: float) -> None:
         """Keep where the run stands; nothing happens where this step is kept already."""
-        if stand.k in self.manager.all_steps():
+        if state.k in self.steps:
             return
-        arrays = named_leaves({name: getattr(stand, name) for name in TREES})
-        numbers = {name: getattr(stand, name) for name in NUMBERS} | {"digest": digest(arrays)}
-        args = ocp.args.Composite(arrays=ocp.args.StandardSave(arrays), numbers=ocp.args.JsonSave(numbers))
-        self.manager.save(stand.k, args=args, metrics={"error": min(error, 1e300)})
+        arrays = named_leaves({name: getattr(state, name) for name in TREES})
+        head = {name: getattr(state, name) for name in NUMBERS} | {"error": min(error, 1e300)}
+        write_atomically(self._file(state.k), lambda temporary: self._write(temporary, arrays, head), durable=True)
+        self._prune()
 
-    def load(self, like: Any, step: int | None = None) -> Stand:
-        """The last stand; `like(phase)` is one of the same structure in a phase, with shapes for arrays."""
-        step = self.latest if step is None else step
-        place = self.path / str(step)
+    def load(self, like: Callable[[int], TrainState]) -> TrainState | None:
+        """The last state that is whole, None where there is none at all.
+
+        **Arguments:** `like(phase)` is a state of the same structure in a phase, with shapes for arrays.
+        """
+        for step in reversed(self.steps):
+            try:
+                arrays, head = self.read(step)
+                template = like(head["phase"])
+                trees = with_leaves({name: getattr(template, name) for name in TREES}, arrays, self._file(step))
+                return replace(template, **trees, **{name: head[name] for name in NUMBERS})
+            except Damaged as error:
+                warnings.warn(f"{error} The run goes on from the one before it.", stacklevel=2)
+        if self.steps:
+            raise ValueError(f"No checkpoint in {str(self.path)!r} is whole: begin the run again in another folder.")
+        return None
+
+    def read(self, step: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """The arrays and numbers of a step, if they are what was written."""
+        return self._read(self._file(step))
+
+    def params(self, like: PyTree, step: int | None = None) -> PyTree:
+        """The parameters of a step, by default the last.
+
+        **Arguments:** `like`, parameters of the same structure; `step`.
+        """
+        if not self.steps:
+            raise ValueError(f"{str(self.path)!r} holds no checkpoint yet.")
+        arrays, _ = self.read(self.steps[-1] if step is None else step)
+        chosen = {name: array for name, array in arrays.items() if name.startswith("['params']")}
+        return with_leaves({"params": like}, chosen, self.path)["params"]
+
+    def _file(self, step: int) -> Path:
+        return self.path / f"{step:09d}.npz"
+
+    def _write(self, path: Path, arrays: Mapping[str, np.ndarray], head: Mapping[str, Any]) -> None:
+        whole = dict(head) | {"dtypes": {name: str(array.dtype) for name, array in arrays.items()}}
+        text = json.dumps(whole | {"digest": digest(arrays, whole, self.of)})
+        with open(path, "wb") as handle:
+            np.savez(handle, **{HEAD: np.array(text), **arrays})
+        self._read(path)
+
+    def _read(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         try:
-            args = ocp.args.Composite(arrays=ocp.args.StandardRestore(), numbers=ocp.args.JsonRestore())
-            found = self.manager.restore(step, args=args)
-            numbers, arrays = dict(found["numbers"]), found["arrays"]
-            sound = numbers.pop("digest") == digest(arrays)
-        except Exception as error:
-            raise ValueError(_damaged(place, f"{type(error).__name__}")) from error
+            with np.load(path, allow_pickle=False) as stored:
+                arrays = dict(stored)
+            head = json.loads(str(arrays.pop(HEAD)))
+            arrays = {name: _of_type(array, head["dtypes"][name]) for name, array in arrays.items()}
+            sound = head.pop("digest") == digest(arrays, head, self.of)
+        except (OSError, BadZipFile, ValueError, KeyError, EOFError, TypeError) as error:
+            raise Damaged(f"The checkpoint {str(path)!r} is damaged ({type(error).__name__}).") from error
         if not sound:
-            raise ValueError(_damaged(place, "its numbers are not those that were saved"))
-        template: Stand = like(int(numbers["phase"]))
-        trees = with_leaves({name: getattr(template, name) for name in TREES}, arrays, place)
-        return replace(template, **trees, **{name: numbers[name] for name in NUMBERS})
+            raise Damaged(f"The checkpoint {str(path)!r}, or config.json, is not what was saved.")
+        return arrays, head
 
-    def close(self) -> None:
-        self.manager.close()
+    def _prune(self) -> None:
+        """Remove all but the last ones and the best."""
+        steps = self.steps
+        errors = {step: self._error(step) for step in steps}
+        best = min(steps, key=lambda step: (errors[step], -step))
+        for step in steps[:-KEEP]:
+            if step != best:
+                self._file(step).unlink(missing_ok=True)
 
-
-def _damaged(place: Path, why: str) -> str:
-    return (
-        f"The checkpoint {str(place)!r} is damaged ({why}): move it away, and the run goes on from the one before it."
-    )
+    def _error(self, step: int) -> float:
+        try:
+            with np.load(self._file(step), allow_pickle=False) as stored:
+                return float(json.loads(str(stored[HEAD]))["error"])
+        except (OSError, BadZipFile, ValueError, KeyError, EOFError, TypeError):
+            return float("inf")
 
 
 def named_leaves(tree: PyTree) -> dict[str, np.ndarray]:
-    """Arrays by their place in the tree."""
-    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+    """Arrays by their place in the tree; keys of random numbers as their data."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {jax.tree_util.keystr(path): np.asarray(_data(leaf)) for path, leaf in leaves}
+
+
+def _data(leaf: Any) -> Any:
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+
+def _is_key(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _of_type(array: np.ndarray, dtype: str) -> np.ndarray:
+    """NumPy stores numbers it does not know, such as bfloat16, as bytes."""
+    return array.view(jnp.dtype(dtype)) if array.dtype.kind == "V" else array
 
 
 def with_leaves(tree: PyTree, arrays: Mapping[str, Any], place: Path) -> PyTree:
     """The tree with saved leaves; another structure is refused."""
     leaves, treedef = jax.tree_util.tree_flatten_with_path(tree)
     names = [jax.tree_util.keystr(path) for path, _ in leaves]
-    shapes = {name: leaf.shape for name, (_, leaf) in zip(names, leaves, strict=True)}
+    shapes = {name: jax.eval_shape(_data, leaf).shape for name, (_, leaf) in zip(names, leaves, strict=True)}
     if shapes != {name: np.shape(array) for name, array in arrays.items()}:
-        raise ValueError(
-            f"The checkpoint {str(place)!r} belongs to another configuration: its arrays are not those of this run."
-        )
-    return jax.tree.unflatten(treedef, [jax.numpy.asarray(arrays[name]) for name in names])
+        raise ValueError(f"The checkpoint {str(place)!r} belongs to another run: its arrays are not those of this one.")
+    found = [
+        jax.random.wrap_key_data(arrays[name]) if _is_key(leaf) else jnp.asarray(arrays[name])
+        for name, (_, leaf) in zip(names, leaves, strict=True)
+    ]
+    return jax.tree.unflatten(treedef, found)
 
 
-def digest(arrays: Mapping[str, Any]) -> str:
-    """A fingerprint of all arrays."""
-    total = hashlib.sha256()
+def digest(arrays: Mapping[str, Any], numbers: Mapping[str, Any], of: str) -> str:
+    """A fingerprint of all arrays and numbers, and of what is run."""
+    total = hashlib.sha256(json.dumps([of, numbers], sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         total.update(json.dumps([name, array.shape, str(array.dtype)]).encode())

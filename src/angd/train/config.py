@@ -3,57 +3,98 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from angd import address
+from angd.problems.library import TASKS
+from angd.problems.lookup import check_task
 from angd.recipes.base import Recipe, unknown
-from angd.recipes.experiments import experiment, preset
+from angd.recipes.choice import check_fit, suited
 from angd.recipes.named import named
 
-CHOICES = {"network": ("small", "paper"), "precision": ("f64", "f32")}
+FORMAT = 2
+BUDGETS = ("steps", "seconds", "cpu_seconds")
 RANGES = {
     "seed": (int, 0, 10**9),
-    "max_refusals": (int, 1, 10**9),
-    "max_steps": (int, 1, 10**12),
-    "max_seconds": (float, 1e-3, 1e9),
-    "max_cpu_seconds": (float, 1e-3, 1e9),
+    "max_rejections": (int, 1, 10**9),
+    "steps": (int, 1, 10**12),
+    "seconds": (float, 1e-3, 1e9),
+    "cpu_seconds": (float, 1e-3, 1e9),
 }
-BUDGETS = ("max_steps", "max_seconds", "max_cpu_seconds")
+PRECISIONS = ("f64", "f32")
 
 
 @dataclass(frozen=True)
 class Config:
-    """One run. `options` are complete: every option of the optimiser with its value."""
+    """One run.
 
-    experiment: str
-    optimizer: str
-    options: Mapping[str, Any]
-    network: str = "small"
+    **Attributes:**
+
+    - `task`: where the task is found: a built-in name, `file.py:name`, `package.module:name`, `water.xyz`; for a run
+      from Python, its name.
+    - `recipe`: a name or address of a recipe, None until the task is known and has chosen; for an optimiser that was
+      made in Python, what it looks like.
+    - `options`: those of the recipe that differ from its defaults, all of them once the task is known.
+    - `arguments` of the task: `network`, `charge`, `spin`.
+    - `source`: the user's file and a hash of its text.
+    - `python`: the run was begun by a call of `angd.fit` that the program cannot repeat.
+    """
+
+    task: str
+    recipe: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     precision: str = "f64"
-    max_steps: int | None = None
-    max_seconds: float | None = None
-    max_cpu_seconds: float | None = None
-    max_refusals: int = 50
+    steps: int | None = None
+    seconds: float | None = None
+    cpu_seconds: float | None = None
+    max_rejections: int = 50
+    source: Mapping[str, str] | None = None
+    python: bool = False
 
     @classmethod
     def of(
-        cls, experiment_name: str, optimizer: str | None = None, changes: Mapping[str, Any] | None = None, **rest: Any
+        cls,
+        task: str,
+        recipe: str | None = None,
+        changes: Mapping[str, Any] | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        **rest: Any,
     ) -> "Config":
-        """From names and changes; without any limit, the experiment's usual CPU seconds."""
+        """From names and changes: all that can be refused without building the task is refused here, and only here."""
         check_settings(rest)
-        if optimizer is None and rest.get("network") == "paper":
-            optimizer = experiment(experiment_name).large
-        name, recipe = preset(experiment_name, optimizer, changes or {})
-        found = cls(experiment_name, name, recipe.options(), **rest)
-        if all(getattr(found, limit) is None for limit in BUDGETS):
-            found = replace(found, max_cpu_seconds=experiment(experiment_name).cpu_seconds)
-        return found
+        given = dict(arguments or {})
+        check_task(task, given)
+        if task in TASKS:
+            given = {name: value for name, value in given.items() if (name, value) != ("network", "small")}
+            recipe = recipe or usual_recipe(task, given)
+            check_fit(recipe, TASKS[task].density, task)
+        if changes and recipe is None:
+            raise ValueError(f"Say whose options these are: {task} RECIPE --{next(iter(changes))} …, e.g. {task} adam.")
+        options = {} if recipe is None else _typed(recipe, changes or {})
+        return cls(task, recipe, options, given, source=address.source(task), **rest)
 
-    def preset(self) -> Recipe:
-        """The recipe."""
-        return named(self.optimizer).recipe.changed(dict(self.options), self.optimizer)
+    def completed(self, task: Any) -> tuple["Config", Recipe]:
+        """With everything that the task decides: recipe, all options, and a limit.
+
+        **Arguments:** `task`, an `angd.Task`.
+
+        **Returns:** the configuration as it is written down, and the recipe.
+        """
+        from angd.recipes.choice import default
+
+        name = self.recipe or default(task)
+        check_fit(name, task.is_density, task.name)
+        recipe = suited(named(name).recipe, task, self.options, name)
+        limits = {} if self.is_limited else {"cpu_seconds": task.cpu_seconds}
+        return replace(self, recipe=name, options=recipe.options(), **limits), recipe
+
+    @property
+    def is_limited(self) -> bool:
+        return any(getattr(self, name) is not None for name in BUDGETS)
 
     def with_budget(self, **limits: Any) -> "Config":
         """With other limits; those that are not named fall away, and nothing changes where none is."""
@@ -64,41 +105,41 @@ class Config:
         return replace(self, **dict.fromkeys(BUDGETS, None) | given)
 
     def changes(self) -> dict[str, Any]:
-        """Options that differ from the preset's."""
-        plain = Config.of(self.experiment, self.optimizer, max_steps=1)
-        return {name: value for name, value in self.options.items() if plain.options[name] != value}
+        """Options that differ from what the recipe's name and the task say by themselves."""
+        if self.recipe is None or self.python:
+            return dict(self.options)
+        plain = named(self.recipe).recipe
+        if self.task in TASKS:
+            plain = suited(plain, TASKS[self.task])
+        return {name: value for name, value in self.options.items() if plain.options().get(name) != value}
 
     def differences(self, other: "Config") -> list[str]:
         """What would make another run of this one: everything but the limits."""
         mine, theirs = self.to_dict(), other.to_dict()
-        free = {*BUDGETS, "max_refusals", "options"}
+        free = {*BUDGETS, "max_rejections", "options", "source"}
         names = [name for name in mine if name not in free and mine[name] != theirs[name]]
         keys = mine["options"].keys() | theirs["options"].keys()
         return names + sorted(k for k in keys if mine["options"].get(k) != theirs["options"].get(k))
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        found = asdict(self)
+        found = {"format": FORMAT} | asdict(self)
         found["options"] = {k: "inf" if v == math.inf else v for k, v in self.options.items()}
         return found
 
     @classmethod
     def from_dict(cls, data: Any, source: str) -> "Config":
         """Read back, with a sentence for whatever is wrong."""
-        if not isinstance(data, dict) or not {"experiment", "optimizer"} <= data.keys():
-            raise ValueError(f"{source} is not the configuration of a run: it names no experiment and optimizer.")
-        known = {spec.name for spec in fields(cls)}
-        for name in data:
-            if name not in known:
-                raise ValueError(f"{source}: {unknown('setting', name, known)}")
-        options = data.get("options", {})
-        if not isinstance(options, dict):
-            raise ValueError(f"{source}: options must be an object of names and values.")
-        rest = {k: v for k, v in data.items() if k not in ("experiment", "optimizer", "options")}
+        _check_form(data, source, {spec.name for spec in fields(cls)})
+        settings = {k: v for k, v in data.items() if k in RANGES or k == "precision"}
+        if data.get("python"):
+            check_settings(settings)
+            return cls(**{k: v for k, v in data.items() if k != "format"})
         try:
-            return cls.of(data["experiment"], data["optimizer"], options, **rest)
+            made = cls.of(data["task"], data["recipe"], data.get("options"), data.get("arguments"), **settings)
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from None
+        return replace(made, source=data.get("source"))
 
     @classmethod
     def read(cls, path: Path) -> "Config":
@@ -107,20 +148,49 @@ class Config:
             data = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise ValueError(f"There is no file {str(path)!r}.") from None
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ValueError(f"{str(path)!r} cannot be read as JSON: {error}.") from None
         return cls.from_dict(data, repr(str(path)))
+
+
+def usual_recipe(task: str, arguments: Mapping[str, Any]) -> str:
+    """What a built-in task is run with when nobody says."""
+    if TASKS[task].density:
+        return "angd-fr"
+    return "energy-large" if arguments.get("network") == "paper" else "energy"
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
     """Refuse values out of range in one sentence that names the option."""
     for name, value in settings.items():
         option = f"--{name.replace('_', '-')}"
-        if name in CHOICES and value not in CHOICES[name]:
-            raise ValueError(f"{option} must be one of {', '.join(CHOICES[name])}, got {value!r}.")
+        if name == "precision" and value not in PRECISIONS:
+            raise ValueError(f"{option} must be one of {', '.join(PRECISIONS)}, got {value!r}.")
         if name in RANGES and value is not None:
             kind, low, high = RANGES[name]
             words = "a whole number" if kind is int else "a number"
             fits = isinstance(value, int | kind) and not isinstance(value, bool) and low <= value <= high
             if not fits:
                 raise ValueError(f"{option} must be {words} from {low:g} to {high:g}, got {value!r}.")
+
+
+def _typed(recipe: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A person's options, checked, in the types of the recipe."""
+    made = named(recipe).recipe.changed(changes, recipe)
+    return {name: getattr(made, name) for name in changes}
+
+
+def _check_form(data: Any, source: str, known: set[str]) -> None:
+    """Refuse what is no configuration, or one of another format."""
+    if isinstance(data, dict) and "format" not in data and "experiment" in data:
+        raise ValueError(f"{source} was written by an older version of angd, whose runs this one cannot continue.")
+    if not isinstance(data, dict) or not {"task", "recipe", "format"} <= data.keys():
+        raise ValueError(f"{source} is not the configuration of a run: it names no format, task and recipe.")
+    if data["format"] != FORMAT:
+        raise ValueError(f"{source} has format {data['format']!r}, and this version of angd reads {FORMAT}.")
+    for name in data:
+        if name not in known | {"format"}:
+            raise ValueError(f"{source}: {unknown('setting', name, known)}")
+    for name, kind in (("task", str), ("recipe", str | None), ("options", dict), ("arguments", dict)):
+        if name in data and not isinstance(data[name], kind):
+            raise ValueError(f"{source}: {name} must not be {data[name]!r}.")

@@ -28,15 +28,37 @@ def check_folder(path: Path) -> None:
         raise ValueError(f"The folder {str(place)!r} cannot be written to.")
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file beside `path`, then move it into place in one go."""
+def write_atomically(path: Path, write: Callable[[Path], object], durable: bool = False) -> None:
+    """Let `write` fill a temporary file beside `path`, then move it into place in one go.
+
+    Where it is `durable`, the disk has it before anybody sees it, so that a power cut leaves the old or the new file.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     temporary = Path(name)
     try:
         write(temporary)
-        temporary.chmod(0o644)
+        temporary.chmod(0o666 & ~_umask())
+        if durable:
+            _sync(temporary)
         temporary.replace(path)
+        if durable and os.name == "posix":
+            _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """What the user forbids for new files; it can only be read by setting it."""
+    found = os.umask(0o077)
+    os.umask(found)
+    return found
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

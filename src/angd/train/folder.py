@@ -1,8 +1,9 @@
 """A run's folder, in which nothing is ever half-written.
 
     config.json        what was run; running it again gives the same numbers
+    task.json          what the task is about, for reports
     environment.json   versions and machine
-    metrics.jsonl      one line for each look, written in one go
+    metrics.jsonl      one line for each evaluation, written in one go
     checkpoints/       the last ones and the best
     summary.json       how it ended
     solution.npz       fields at the end on a grid, with the exact ones
@@ -11,7 +12,6 @@
 Imports nothing heavy.
 """
 
-import fcntl
 import json
 import math
 import os
@@ -22,29 +22,35 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
+from angd._requirements import needs
 from angd.train.config import Config
 from angd.train.files import write_atomically
 
 
 @dataclass(frozen=True)
-class Row:
-    """How things stood at one look; numbers that are not finite are None.
+class Record:
+    """How things stood after one step; numbers that are not finite are None.
 
-    **Attributes:** `chain` is about the walkers of a ground state: `acceptance` of their last moves, how many were
-    `respawned` in all because ψ was not finite, and of how many the local energy is not (`masked`) at this look.
+    **Attributes:** `info` has the numbers of the step's `Info` by name; `errors` those against what is known, by field;
+    `observables` what the task wants to see, and how a Markov chain does: `acceptance` of the last moves, how many
+    walkers were `respawned` in all because ψ was not finite, and of how many the local energy is not (`masked`).
     """
 
     step: int
     seconds: float
     cpu_seconds: float
-    loss: float | None
-    test_loss: float | None
-    errors: dict[str, float | None]
-    damping: float | None
-    norm: float | None
+    info: dict[str, float | None]
     accepted: bool
+    restarted: bool
     result: str
-    chain: dict[str, float | None] = field(default_factory=dict)
+    test_loss: float | None = None
+    errors: dict[str, float | None] = field(default_factory=dict)
+    observables: dict[str, float | None] = field(default_factory=dict)
+
+    @property
+    def loss(self) -> float | None:
+        """The loss that the step began with."""
+        return self.info.get("loss")
 
     @property
     def error(self) -> float:
@@ -68,17 +74,27 @@ class RunFolder:
     def exists(self) -> bool:
         return self.config_file.exists()
 
-    def create(self, config: Config, environment: dict[str, Any]) -> None:
-        """Begin a run here; a folder that holds something already is refused."""
-        if self.path.exists() and (not self.path.is_dir() or any(self._strangers())):
+    def check_free(self) -> None:
+        """Refuse, before any work, to begin a run where something else is."""
+        if not self.path.exists():
+            return
+        if not self.path.is_dir() or self.exists or any(self._strangers()):
             hint = f"go on with it, --resume {self.path}, or" if self.exists else "please"
-            raise ValueError(f"{str(self.path)!r} is not empty: {hint} name another folder with --out.")
+            raise ValueError(f"{str(self.path)!r} is not empty: {hint} name another folder.")
+
+    def create(self, config: Config, environment: dict[str, Any], about: Mapping[str, Any]) -> None:
+        """Begin a run here; a folder that holds something already is refused. The configuration comes last: without
+        it a run has not begun."""
+        self.check_free()
         self.path.mkdir(parents=True, exist_ok=True)
         self.write("environment.json", environment)
+        self.write("task.json", dict(about))
         self.write("config.json", config.to_dict())
 
     def _strangers(self) -> Iterator[Path]:
-        return (entry for entry in self.path.iterdir() if entry.name != ".lock")
+        """What a run that died in its first moment does not leave behind."""
+        own = (".lock", "environment.json", "task.json")
+        return (entry for entry in self.path.iterdir() if not entry.name.startswith(own) and entry.name[0] != ".")
 
     def config(self) -> Config:
         """What is run here."""
@@ -87,6 +103,10 @@ class RunFolder:
         if not self.exists:
             raise ValueError(f"{str(self.path)!r} is not the folder of a run: it has no config.json.")
         return Config.read(self.config_file)
+
+    def about(self) -> dict[str, Any]:
+        """What the task is about: `name`, `about`, and what its errors are."""
+        return self.read("task.json") or {}
 
     def write(self, name: str, data: Any) -> None:
         """A JSON file, in one go."""
@@ -113,32 +133,42 @@ class RunFolder:
         try:
             with np.load(path) as stored:
                 return dict(stored)
-        except (ValueError, OSError, BadZipFile):
+        except (ValueError, OSError, BadZipFile, EOFError):
             raise ValueError(f"{str(path)!r} is damaged; delete it and resume the run.") from None
 
     def forget(self, name: str) -> None:
         """Remove a file that will be written again."""
         (self.path / name).unlink(missing_ok=True)
 
-    def read(self, name: str) -> Any:
-        """A JSON file, None where there is none."""
+    def read(self, name: str) -> dict[str, Any] | None:
+        """A JSON object, None where there is no such file."""
         path = self.path / name
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        if not path.exists():
+            return None
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, OSError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise ValueError(f"{str(path)!r} is damaged; delete it and resume the run.")
+        return found
 
-    def rows(self) -> list[Row]:
-        """All looks so far."""
+    def records(self) -> list[Record]:
+        """All evaluations so far."""
         if not self.metrics_file.exists():
             return []
-        lines = self.metrics_file.read_text(encoding="utf-8").splitlines()
         try:
-            return [Row(**json.loads(line)) for line in lines]
-        except (json.JSONDecodeError, TypeError) as error:
+            lines = self.metrics_file.read_text(encoding="utf-8").splitlines()
+            return [Record(**json.loads(line)) for line in lines]
+        except (ValueError, TypeError) as error:
             raise ValueError(f"{str(self.metrics_file)!r} has a line that is not a record of a run: {error}.") from None
 
-    def append(self, row: Row) -> None:
+    def append(self, record: Record) -> None:
         """One line in one call: a process that is killed leaves a whole line or none."""
-        line = json.dumps(asdict(row), ensure_ascii=False).encode() + b"\n"
-        handle = os.open(self.metrics_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        if not self.path.is_dir():
+            raise OSError(2, "The folder of the run was removed", str(self.path))
+        line = json.dumps(asdict(record), ensure_ascii=False).encode() + b"\n"
+        handle = os.open(self.metrics_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         try:
             size = os.fstat(handle).st_size
             if os.write(handle, line) != len(line):
@@ -147,30 +177,35 @@ class RunFolder:
         finally:
             os.close(handle)
 
-    def forget_after(self, step: int, regular: Callable[[int], bool]) -> list[Row]:
-        """Drop looks later than a step, which will be seen again, and those at an irregular end; return the others."""
-        rows = self.rows()
-        kept = [row for row in rows if row.step <= step and regular(row.step)]
-        if len(kept) < len(rows):
-            text = "".join(json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in kept)
+    def forget_after(self, step: int, regular: Callable[[int], bool]) -> list[Record]:
+        """Drop records later than a step, which will come again, and those at an irregular end; return the others."""
+        records = self.records()
+        kept = [record for record in records if record.step <= step and regular(record.step)]
+        if len(kept) < len(records):
+            text = "".join(json.dumps(asdict(record), ensure_ascii=False) + "\n" for record in kept)
             write_atomically(self.metrics_file, lambda temporary: temporary.write_text(text, encoding="utf-8"))
         return kept
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Nobody else may run here meanwhile; the lock dies with the process."""
+        needs("filelock", "program", "a run in a folder")
+        from filelock import FileLock, Timeout
+
         self.path.mkdir(parents=True, exist_ok=True)
-        with open(self.path / ".lock", "w") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ValueError(f"Another process is running in {str(self.path)!r}; wait for it or stop it.") from None
-            yield
+        place = self.path / ".lock"
+        if place.is_symlink():
+            raise ValueError(f"{str(place)!r} is a link to somewhere else; remove it.")
+        try:
+            with FileLock(place, blocking=False):
+                yield
+        except Timeout:
+            raise ValueError(f"Another process is running in {str(self.path)!r}; wait for it or stop it.") from None
 
 
-def finite(value: float) -> float | None:
+def finite(value: Any) -> float | None:
     """The number, or None where JSON has no word for it."""
-    return value if math.isfinite(value) else None
+    return float(value) if math.isfinite(value) else None
 
 
 def unused(parent: Path, name: str) -> Path:

@@ -1,26 +1,27 @@
-"""The training loop, the only one: draw samples, step, look, until the budget is spent.
+"""The training loop, the only one: draw samples, step, until the budget is spent.
 
 Budgets count steps, seconds, or the CPU seconds of the process over all its threads, compilation included: the last
-bear the noise of shared machines best. What is spent on looking (evaluation, checkpoints) is not counted. When to look
-depends on the number of the step alone, so that a run which was interrupted sees the same as one which was not.
+bear the noise of shared machines best. What is spent between steps (evaluation, checkpoints) is not counted. When to
+evaluate depends on the number of the step alone, so that a run which was interrupted sees the same as one which was not.
 """
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, PyTree
 
+from angd.method.step import Info
 from angd.recipes.base import INFINITE, Phase
-from angd.results import RESULTS
 from angd.tree import in_precision
 
-RATIO = 1.02  # of the numbers of steps at which one looks
+RATIO = 1.02  # of the numbers of steps at which one evaluates
 
 
 @dataclass(frozen=True)
@@ -37,18 +38,18 @@ class Budget:
         if self.cpu_seconds == self.steps == self.seconds == INFINITE:
             raise ValueError("Budget: give a number of steps, of seconds or of CPU seconds.")
 
-    def spent(self, stand: "Stand") -> float:
+    def spent(self, now: "TrainState") -> float:
         """The share of the budget that is used."""
-        return max(stand.k / self.steps, stand.seconds / self.seconds, stand.cpu_seconds / self.cpu_seconds)
+        return max(now.k / self.steps, now.seconds / self.seconds, now.cpu_seconds / self.cpu_seconds)
 
 
 @dataclass(frozen=True)
-class Stand:
+class TrainState:
     """Where a run stands: all that is needed to go on.
 
-    **Attributes:** `k` steps are done, `refused` of the last ones were refused; the present phase is number `phase` and
-    `began` with step `began`; `ended` says that its loss was low enough. Parameters, samples and the optimiser's state
-    are None before the first step.
+    **Attributes:** `k` steps are done, `rejected` of the last ones were not taken; the present phase is number `phase`
+    and `began` with step `began`; `ended` says that its loss was low enough. Samples and the optimiser's `state` are
+    None before the first step. `seconds` and `cpu_seconds` are spent.
     """
 
     params: PyTree
@@ -58,25 +59,13 @@ class Stand:
     phase: int = 0
     began: int = 0
     ended: bool = False
-    refused: int = 0
+    rejected: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Report:
-    """What one step said."""
-
-    loss: float
-    damping: float
-    norm: float
-    accepted: bool
-    restarted: bool
-    result: str
-
-
-def is_look(k: int) -> bool:
-    """Whether one looks after step k: always at first, then ever more rarely, at numbers that grow by `RATIO`."""
+def is_evaluated(k: int) -> bool:
+    """Whether one evaluates after step k: always at first, then ever more rarely, at numbers that grow by `RATIO`."""
     return k < 1 / (RATIO - 1) or math.floor(math.log(k, RATIO)) != math.floor(math.log(k - 1, RATIO))
 
 
@@ -97,73 +86,109 @@ class Clock:
 
 
 def train(
-    problem: Any, phases: Sequence[Phase], start: Stand, key: Array, budget: Budget
-) -> Iterator[tuple[Stand, Report]]:
-    """Every step: where the run stands after it, and what the step said. The clock stops while the caller looks."""
-    clock, stand, loop = Clock(start.seconds, start.cpu_seconds), start, _Loop(problem, phases, key)
-    while budget.spent(stand) < 1 and loop.goes_on(stand):
-        stand, report = loop.step(stand)
-        now = clock.read()
-        stand = replace(stand, seconds=now[0], cpu_seconds=now[1])
-        yield stand, report
-        clock.forget(now)
+    problem: Any, phases: Sequence[Phase], start: TrainState, key: Array, budget: Budget
+) -> Generator[tuple[TrainState, Info], str | None]:
+    """Every step: where the run stands after it, and what the step said. The clock stops while the caller looks.
+
+    Send "retry" to take the last step again, from where it began and with other random numbers.
+
+    **Arguments:** `problem`; `phases`; `start`; `key` for all random numbers; `budget`.
+
+    **Returns:** a generator of states and infos, whose numbers are on the host.
+    """
+    clock, now, loop = Clock(start.seconds, start.cpu_seconds), start, _Loop(problem, phases, key)
+    attempt = 0
+    while budget.spent(now) < 1 and loop.goes_on(now):
+        after, info = loop.step(now, attempt)
+        read = clock.read()
+        after = replace(after, seconds=read[0], cpu_seconds=read[1])
+        attempt = attempt + 1 if (yield after, info) == "retry" else 0
+        now = replace(now, seconds=read[0], cpu_seconds=read[1]) if attempt else after
+        clock.forget(read)
 
 
 class _Loop:
-    """The compiled functions of the present phase."""
+    """Draw, step, and go from phase to phase."""
 
     def __init__(self, problem: Any, phases: Sequence[Phase], key: Array):
         self.problem, self.phases, self.key = problem, phases, key
-        self.compiled: dict[int, tuple[Any, Any]] = {}
+        # Compiled together they cost less, but phases that share an optimiser share its compiled step.
+        self.fused = len(phases) == 1 and every(phases[0].sampler) == 1
 
-    def goes_on(self, stand: Stand) -> bool:
-        return not (self._finished(stand) and stand.phase + 1 == len(self.phases))
+    def goes_on(self, now: TrainState) -> bool:
+        return not (self._finished(now) and now.phase + 1 == len(self.phases))
 
-    def step(self, stand: Stand) -> tuple[Stand, Report]:
-        if self._finished(stand):
-            stand = self._next_phase(stand)
-        phase = self.phases[stand.phase]
-        if stand.phase not in self.compiled:
-            self.compiled = {stand.phase: (eqx.filter_jit(phase.sampler), eqx.filter_jit(phase.optimiser.step))}
-        draw, step = self.compiled[stand.phase]
-        params, samples, state = cast((stand.params, stand.samples, stand.state), phase.single)
-        key = jax.random.fold_in(self.key, stand.k)
+    def step(self, now: TrainState, attempt: int = 0) -> tuple[TrainState, Info]:
+        if self._finished(now):
+            now = self._next_phase(now)
+        phase, key = self.phases[now.phase], self.key if attempt == 0 else jax.random.fold_in(self.key, 2**31 + attempt)
+        number, held = np.uint32(now.k), (now.params, now.samples, now.state)
+        if self.fused and now.state is not None:
+            held, info = _draw_and_step(phase.optimiser, phase.sampler, self.problem, held, key, number, phase.single)
+        else:
+            params, samples, state = self._ready(phase, now, key, number)
+            held, info = _step(phase.optimiser, self.problem, params, samples, state)
+        params, samples, state = held
+        info = jax.device_get(info)
+        rejected = 0 if info.accepted else now.rejected + 1
+        ended = bool(info.loss < phase.below)
+        after = replace(now, params=params, samples=samples, state=state, k=now.k + 1, ended=ended, rejected=rejected)
+        return after, info
+
+    def _ready(self, phase: Phase, now: TrainState, key: Array, number: Any) -> tuple[PyTree, PyTree, PyTree]:
+        """Parameters, samples and state in the precision of the phase."""
+        params, samples, state = cast((now.params, now.samples, now.state), phase.single)
         if samples is not None and hasattr(phase.sampler, "move"):
-            samples = eqx.filter_jit(phase.sampler.move)(key, self.problem, params, samples)
-        elif samples is None or stand.k % getattr(phase.sampler, "every", 1) == 0:
-            samples = draw(key, self.problem, params)
+            samples = _move(phase.sampler, self.problem, params, samples, key, number)
+        elif samples is None or now.k % every(phase.sampler) == 0:
+            samples = _draw(phase.sampler, self.problem, params, key, number)
+        samples = cast(samples, phase.single)
         if state is None:
             state = phase.optimiser.init(self.problem, params, samples)
         # Always of the same precision, or the step would be compiled again.
-        samples, state = cast((samples, state), phase.single)
-        params, samples, state, info = step(self.problem, params, samples, state)
-        report = _report(info)
-        refused = 0 if report.accepted else stand.refused + 1
-        ended = report.loss < phase.below
-        after = replace(stand, params=params, samples=samples, state=state, k=stand.k + 1, ended=ended, refused=refused)
-        return after, report
+        return params, samples, cast(state, phase.single)
 
-    def _finished(self, stand: Stand) -> bool:
-        return stand.ended or stand.k >= stand.began + self.phases[stand.phase].steps
+    def _finished(self, now: TrainState) -> bool:
+        return now.ended or now.k >= now.began + self.phases[now.phase].steps
 
-    def _next_phase(self, stand: Stand) -> Stand:
-        before, after = self.phases[stand.phase : stand.phase + 2]
-        state = stand.state if after.optimiser is before.optimiser else None
-        samples = stand.samples if after.follows else None
-        return replace(stand, samples=samples, state=state, phase=stand.phase + 1, began=stand.k, ended=False)
+    def _next_phase(self, now: TrainState) -> TrainState:
+        before, after = self.phases[now.phase : now.phase + 2]
+        state = now.state if after.optimiser is before.optimiser else None
+        samples = now.samples if after.follows else None
+        return replace(now, samples=samples, state=state, phase=now.phase + 1, began=now.k, ended=False)
+
+
+def every(sampler: Any) -> float:
+    """How many steps samples serve; a Markov chain's serve for ever, because they move."""
+    return INFINITE if hasattr(sampler, "move") else getattr(sampler, "every", 1)
+
+
+@eqx.filter_jit
+def _draw(sampler: Any, problem: Any, params: PyTree, key: Array, number: Any) -> PyTree:
+    return sampler(jax.random.fold_in(key, number), problem, params)
+
+
+@eqx.filter_jit
+def _move(sampler: Any, problem: Any, params: PyTree, samples: PyTree, key: Array, number: Any) -> PyTree:
+    return sampler.move(jax.random.fold_in(key, number), problem, params, samples)
+
+
+@eqx.filter_jit
+def _step(optimiser: Any, problem: Any, params: PyTree, samples: PyTree, state: PyTree) -> tuple[Any, Any]:
+    params, samples, state, info = optimiser.step(problem, params, samples, state)
+    return (params, samples, state), info
+
+
+@eqx.filter_jit
+def _draw_and_step(
+    optimiser: Any, sampler: Any, problem: Any, held: Any, key: Array, number: Any, single: bool
+) -> tuple[Any, Any]:
+    params, _, state = cast(held, single)
+    samples = cast(sampler(jax.random.fold_in(key, number), problem, params), single)
+    params, samples, state, info = optimiser.step(problem, params, samples, cast(state, single))
+    return (params, samples, state), info
 
 
 def cast(tree: PyTree, single: bool) -> PyTree:
     """Floating-point arrays in single or in the default precision."""
     return in_precision(tree, jnp.float32 if single else jnp.result_type(float))
-
-
-def _report(info: Any) -> Report:
-    return Report(
-        loss=float("nan") if info.loss is None else float(info.loss),  # a density may not know it
-        damping=float(info.damping),
-        norm=float(info.norm),
-        accepted=bool(info.accepted),
-        restarted=bool(info.restarted),
-        result=str(RESULTS[info.result]),
-    )

@@ -1,186 +1,267 @@
-"""One run in its folder: begin or go on, write down what is seen, keep checkpoints, and end in a known way."""
+"""One run, in a folder or in memory: begin or go on, write down what is seen, keep checkpoints, end in a known way."""
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from angd.method.step import Info
 from angd.recipes.base import INFINITE
+from angd.results import RESULTS
 from angd.train.checkpoint import Checkpoints
-from angd.train.config import Config
+from angd.train.config import BUDGETS, Config
 from angd.train.environment import environment
-from angd.train.folder import Row, RunFolder, finite
-from angd.train.loop import Budget, Report, Stand, is_look, train
-from angd.train.setup import Setup, prepare
+from angd.train.folder import Record, RunFolder, finite
+from angd.train.loop import Budget, TrainState, is_evaluated, train
+from angd.train.setup import Setup
 
 FINISHED = "finished"
 FAILED = 3
-OnStep = Callable[[Stand, Report, Row | None], None]
+RETRIES = 10  # of one step; more than this and the callback will never be content
+WORDS = ("result", "accepted", "restarted")
+NUMBERS = tuple(spec.name for spec in fields(Info) if spec.name not in WORDS)
+Callback = Callable[[TrainState, Info], str | None]
+OnStep = Callable[[TrainState, Info, Record | None], None]
 
 
 @dataclass
 class _Now:
-    """Where a run stands, and the last look at it."""
+    """Where a run stands, the last evaluation, and whether a signal must wait."""
 
-    stand: Stand
-    last: Row | None
+    state: TrainState
+    last: Record | None
 
 
-class Session:
-    """A run; after `rows()` has ended, `result` says how, and `code` is the exit code.
+class Run:
+    """A run; after `records()` has ended, `result` says how, and `code` is the exit code.
 
-    At the steps `judged`, a ground state is evaluated on fresh walkers, and that energy is its test loss.
+    **Arguments:**
+
+    - `setup`, `config`: what is run.
+    - `path`: its folder, None for a run in memory.
+    - `save_seconds`: time between checkpoints.
+    - `judged`: steps at which the final evaluation is made as well, and is the test loss.
+    - `callback(state, info)`: called after every step; may return "stop" or "retry".
     """
 
-    def __init__(self, path: Path, config: Config, save_seconds: float = 30.0, judged: Sequence[int] = ()):
-        self.folder, self.config, self.save_seconds = RunFolder(path), config, save_seconds
+    def __init__(
+        self,
+        setup: Setup,
+        config: Config,
+        path: Path | None = None,
+        save_seconds: float = 30.0,
+        judged: Sequence[int] = (),
+        callback: Callback | None = None,
+    ):
+        self.setup, self.config, self.save_seconds, self.callback = setup, config, save_seconds, callback
+        self.folder = None if path is None else RunFolder(path)
         self.judged = frozenset(judged)
         self.stop: tuple[str, int] | None = None
         self.result, self.code = FINISHED, 0
+        self.failure: Exception | None = None
+        self.on_saving: Callable[[bool], None] = lambda saving: None
+        self.state, self.info, self.evaluation = TrainState(setup.params), None, None
 
-    def rows(self, on_step: OnStep | None = None) -> Generator[Row]:
-        """Looks from before, then new ones as they come."""
+    def records(self, on_step: OnStep | None = None) -> Generator[Record]:
+        """Evaluations from before, then new ones as they come."""
+        budget = budget_of(self.config)
+        if self.folder is None:
+            yield from self._run(None, self.state, [], budget, on_step)
+            return
         if self.folder.exists:
-            self._same_run()
+            self._same_run(self.folder)
         with self.folder.locked():
             if not self.folder.exists:
-                self.folder.create(self.config, environment())
-            setup, kept = prepare(self.config), Checkpoints(self.folder.checkpoints)
-            try:
-                yield from self._run(setup, kept, on_step)
-            finally:
-                kept.close()
+                self.folder.create(self.config, environment(), about(self.setup))
+            kept = Checkpoints(self.folder.checkpoints, identity(self.config))
+            start = kept.load(self.setup.at_phase) or self.state
+            before = self._before(self.folder, start, budget)
+            yield from self._run(kept, start, before, budget, on_step)
 
-    def _same_run(self) -> None:
-        different = self.folder.config().differences(self.config)
+    def _same_run(self, folder: RunFolder) -> None:
+        different = folder.config().differences(self.config)
         if different:
             raise ValueError(
-                f"{str(self.folder.path)!r} holds a run with another {', '.join(different)}: "
-                "resume it as it is, or name another folder with --out."
+                f"{str(folder.path)!r} holds a run with another {', '.join(different)}: "
+                "go on with it as it is, or name another folder."
             )
 
-    def _run(self, setup: Setup, kept: Checkpoints, on_step: OnStep | None) -> Generator[Row]:
-        budget = budget_of(self.config)
-        start = kept.load(setup.at_phase) if kept.latest is not None else Stand(setup.params)
-        before = self._before(start, budget)
+    def _run(
+        self, kept: Checkpoints | None, start: TrainState, before: list[Record], budget: Budget, on_step: OnStep | None
+    ) -> Generator[Record]:
         yield from before
+        self.state = start
         now = _Now(start, before[-1] if before else None)
         try:
-            yield from self._train(setup, kept, budget, now, on_step)
+            yield from self._train(kept, budget, now, on_step)
         except (GeneratorExit, KeyboardInterrupt):
             self._save(kept, now)
             raise
         except OSError:
             raise
         except Exception as problem:
-            if now.stand is start and isinstance(problem, ValueError):
+            self.failure = problem
+            if now.state is start and isinstance(problem, ValueError):
+                self._undo(start)
                 raise  # a mistake of the user's, found before the first step
-            self.result, self.code = f"step {now.stand.k + 1} failed: {type(problem).__name__}: {problem}", 1
+            self.result, self.code = f"step {now.state.k + 1} failed: {type(problem).__name__}: {problem}", 1
         if self.code != FAILED:
             self._save(kept, now)
-        self._conclude(setup, now)
+        self._conclude(now)
 
-    def _before(self, start: Stand, budget: Budget) -> list[Row]:
-        """Looks that will not be repeated; what was said of the end is forgotten if the run goes on."""
+    def _undo(self, start: TrainState) -> None:
+        """A run that never made a step leaves no folder that would be in the way of the next one."""
+        if self.folder is not None and start.k == 0:
+            for name in ("config.json", "task.json", "environment.json"):
+                self.folder.forget(name)
+
+    def _before(self, folder: RunFolder, start: TrainState, budget: Budget) -> list[Record]:
+        """Records that will not be repeated; what was said of the end is forgotten if the run goes on."""
         if budget.spent(start) >= 1:
-            return self.folder.rows()
-        self.folder.forget("solution.npz")
-        return self.folder.forget_after(start.k, self._is_look)
+            return folder.records()
+        folder.forget("solution.npz")
+        return folder.forget_after(start.k, self._is_evaluated)
 
-    def _is_look(self, k: int) -> bool:
-        return is_look(k) or k in self.judged
+    def _is_evaluated(self, k: int) -> bool:
+        return is_evaluated(k) or k in self.judged
 
-    def _train(
-        self, setup: Setup, kept: Checkpoints, budget: Budget, now: "_Now", on_step: OnStep | None
-    ) -> Generator[Row]:
-        """Step, look, save, until the budget or somebody says stop."""
-        saved = time.monotonic()
-        for stand, report in train(setup.problem, setup.phases, now.stand, setup.key, budget):
-            now.stand, over = stand, self._verdict(stand, report, budget)
-            if self._is_look(stand.k) or over:
-                now.last = self._look(setup, stand, report)
-                self.folder.append(now.last)
+    def _train(self, kept: Checkpoints | None, budget: Budget, now: _Now, on_step: OnStep | None) -> Generator[Record]:
+        """Step, evaluate, save, until the budget or somebody says stop."""
+        saved, retries, answer = time.monotonic(), 0, None
+        steps = train(self.setup.problem, self.setup.phases, now.state, self.setup.key, budget)
+        while True:
+            try:
+                state, info = steps.send(answer)
+            except StopIteration:
+                return
+            answer = self._asked(state, info)
+            retries = retries + 1 if answer == "retry" else 0
+            if answer == "retry" and retries <= RETRIES:
+                continue
+            answer = None
+            now.state = self.state = state
+            self.info, over = info, self._verdict(state, info, budget)
+            if self._is_evaluated(state.k) or over:
+                now.last = self._record(state, info)
+                if self.folder is not None:
+                    self.folder.append(now.last)
                 yield now.last
             if on_step is not None:
-                on_step(stand, report, now.last)
-            if time.monotonic() - saved > self.save_seconds and report.accepted:
+                on_step(state, info, now.last)
+            if time.monotonic() - saved > self.save_seconds and info.accepted:
                 self._save(kept, now)
                 saved = time.monotonic()
             if over:
-                break
+                return
 
-    def _conclude(self, setup: Setup, now: "_Now") -> None:
+    def _asked(self, state: TrainState, info: Info) -> str | None:
+        """What the callback says."""
+        answer = None if self.callback is None else self.callback(state, info)
+        if answer == "stop":
+            self.stop = ("stopped by the callback", 0)
+        elif answer not in (None, "retry"):
+            raise ValueError(f"callback: it may return None, 'stop' or 'retry', got {answer!r}.")
+        return answer
+
+    def asked_to_stop(self, name: str, number: int) -> None:
+        """End after the present step: what a `Stopper` calls."""
+        self.stop = (name, 128 + number)
+
+    def _conclude(self, now: _Now) -> None:
         """Evaluate, and write down how it ended."""
-        ended = setup.finish(now.stand.params) if setup.finish is not None and self.code in (0, FAILED) else None
-        self.folder.write("summary.json", self.summary(now.stand, now.last, ended))
-        if setup.solution is not None and now.stand.k > 0:
-            self.folder.write_arrays("solution.npz", setup.solution(now.stand.params))
-
-    def _save(self, kept: Checkpoints, now: "_Now") -> None:
-        """A checkpoint; whatever goes wrong with it is a matter of the disk."""
-        if now.stand.k == 0:
+        final = self.setup.final
+        self.evaluation = final(now.state.params) if final is not None and self.code in (0, FAILED) else None
+        if self.folder is None:
             return
-        try:
-            kept.save(now.stand, INFINITE if now.last is None else now.last.error)
-        except Exception as problem:
-            kind = type(problem).__name__
-            why = f"The checkpoint of step {now.stand.k} could not be written ({kind}), earlier ones are whole"
-            raise OSError(5, why, str(self.folder.checkpoints)) from problem
+        self.folder.write("summary.json", self.summary(now.last))
+        if self.setup.solution is not None and now.state.k > 0:
+            self.folder.write_arrays("solution.npz", self.setup.solution(now.state.params))
 
-    def _verdict(self, stand: Stand, report: Report, budget: Budget) -> bool:
+    def _save(self, kept: Checkpoints | None, now: _Now) -> None:
+        """A checkpoint; whatever goes wrong with it is a matter of the disk."""
+        if kept is None or now.state.k == 0:
+            return
+        self.on_saving(True)
+        try:
+            kept.save(now.state, INFINITE if now.last is None else now.last.error)
+        except Exception as problem:
+            why = f"The checkpoint of step {now.state.k} could not be written ({problem}), earlier ones are whole"
+            raise OSError(5, why, str(kept.path)) from problem
+        finally:
+            self.on_saving(False)
+
+    def _verdict(self, state: TrainState, info: Info, budget: Budget) -> bool:
         """Whether this was the last step; sets how the run ended."""
-        if stand.refused >= self.config.max_refusals:
-            self.result, self.code = f"{stand.refused} steps in a row were refused: {report.result}", FAILED
+        if state.rejected >= self.config.max_rejections:
+            self.result, self.code = f"{state.rejected} steps in a row were rejected: {RESULTS[info.result]}", FAILED
         elif self.stop:
             self.result, self.code = self.stop
-        return bool(self.code) or budget.spent(stand) >= 1
+        return bool(self.code) or self.stop is not None or budget.spent(state) >= 1
 
-    def _look(self, setup: Setup, stand: Stand, report: Report) -> Row:
-        seen = setup.look(stand, report.loss)
-        if setup.finish is not None and stand.k in self.judged:
-            seen = replace(seen, test_loss=setup.finish(stand.params)["energy"])
-        return Row(
-            step=stand.k,
-            seconds=round(stand.seconds, 3),
-            cpu_seconds=round(stand.cpu_seconds, 3),
-            loss=finite(report.loss),
+    def _record(self, state: TrainState, info: Info) -> Record:
+        seen = self.setup.evaluate(state, float(info.loss))
+        if self.setup.final is not None and state.k in self.judged:
+            seen = replace(seen, test_loss=self.setup.final(state.params)["energy"])
+        return Record(
+            step=state.k,
+            seconds=round(state.seconds, 3),
+            cpu_seconds=round(state.cpu_seconds, 3),
+            info={name: finite(getattr(info, name)) for name in NUMBERS},
+            accepted=bool(info.accepted),
+            restarted=bool(info.restarted),
+            result=str(RESULTS[info.result]),
             test_loss=None if seen.test_loss is None else finite(seen.test_loss),
             errors={name: finite(value) for name, value in seen.errors.items()},
-            damping=finite(report.damping),
-            norm=finite(report.norm),
-            accepted=report.accepted,
-            result=report.result,
-            chain={name: finite(value) for name, value in seen.observables.items()},
+            observables={name: finite(value) for name, value in seen.observables.items()},
         )
 
-    def summary(self, stand: Stand, last: Row | None, ended: dict[str, float] | None) -> dict[str, Any]:
+    def summary(self, last: Record | None) -> dict[str, Any]:
         """What `--json` prints."""
         errors: dict[str, Any] = last.errors if last else {}
         found: dict[str, Any] = {
             "error": (next(iter(errors.values())) if len(errors) == 1 else errors) if errors else None,
             "largest_error": finite(last.error) if last else None,
         }
-        if ended is not None:
-            clean = {name: finite(value) for name, value in ended.items()}
-            found = {name: clean.pop(name) for name in ("error", "standard_error")} | {"evaluation": clean}
+        if self.evaluation is not None:
+            clean = {name: finite(value) for name, value in self.evaluation.items()}
+            found = {name: clean.pop(name, None) for name in ("error", "standard_error")} | {"evaluation": clean}
             found["largest_error"] = None if found["error"] is None else abs(found["error"])
         return {
-            "experiment": self.config.experiment,
-            "optimizer": self.config.optimizer,
+            "task": self.setup.task.name,
+            "recipe": self.config.recipe,
             "seed": self.config.seed,
-            "steps": stand.k,
-            "seconds": round(stand.seconds, 3),
-            "cpu_seconds": round(stand.cpu_seconds, 3),
+            "steps": self.state.k,
+            "seconds": round(self.state.seconds, 3),
+            "cpu_seconds": round(self.state.cpu_seconds, 3),
             "loss": last.loss if last else None,
             "test_loss": last.test_loss if last else None,
             **found,
             "result": self.result,
-            "out": str(self.folder.path),
+            "out": None if self.folder is None else str(self.folder.path),
         }
 
 
 def budget_of(config: Config) -> Budget:
     """The limits of a run."""
-    limits = (config.max_steps, config.max_seconds, config.max_cpu_seconds)
+    limits = (config.steps, config.seconds, config.cpu_seconds)
     return Budget(*(INFINITE if limit is None else limit for limit in limits))
+
+
+def identity(config: Config) -> dict[str, Any]:
+    """What makes a run another one; limits may change."""
+    free = {*BUDGETS, "max_rejections", "source"}
+    return {name: value for name, value in config.to_dict().items() if name not in free}
+
+
+def about(setup: Setup) -> dict[str, Any]:
+    """What a report says of the task."""
+    task = setup.task
+    known = task.exact is not None or task.reference is not None
+    return {
+        "name": task.name,
+        "about": task.about,
+        "errors": "energy" if task.energy is not None else "fields" if known else None,
+        "density": task.is_density,
+        "parameters": task.size,
+    }

@@ -1,41 +1,42 @@
-"""From a configuration to what the loop needs: problem, phases, start, and how to look at parameters."""
+"""From a task and a method to what the loop needs: problem, phases, start, and how to judge parameters."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import equinox as eqx
 import jax
 from jaxtyping import Array, PyTree
 
-from angd.problems import library
 from angd.problems.evaluation import Evaluation, Evaluator
 from angd.problems.solution import Solution
 from angd.problems.task import Task
-from angd.recipes.base import Phase
-from angd.train.config import Config
-from angd.train.loop import Stand, cast
+from angd.recipes.base import Phase, Recipe
+from angd.train.loop import TrainState, cast
+
+Final = Callable[[PyTree], dict[str, float]]
 
 
 @dataclass(frozen=True)
 class Setup:
     """A run, ready to begin.
 
-    **Attributes:** `look(stand, loss)` gives what is to be seen besides the loss; `finish(params)` a final evaluation
-    with `error` and `standard_error`, where looks are not the last word; `solution(params)` fields on a grid.
+    **Attributes:** `evaluate(state, loss)` gives what is to be seen besides the loss; `final(params)` an evaluation at
+    the end with `error` and `standard_error`, where those of the steps are not the last word; `solution(params)` the
+    fields on a grid.
     """
 
+    task: Task
     problem: Any
     phases: list[Phase]
     params: PyTree
     key: Array
-    look: Callable[[Stand, float], Evaluation]
-    finish: Callable[[PyTree], dict[str, float]] | None = None
+    evaluate: Callable[[TrainState, float], Evaluation]
+    final: Final | None = None
     solution: Callable[[PyTree], Solution] | None = None
 
-    def at_phase(self, phase: int) -> Stand:
-        """A stand with the shapes of a phase instead of numbers."""
+    def at_phase(self, phase: int) -> TrainState:
+        """A state with the shapes of a phase instead of numbers."""
 
         def begin(params: PyTree) -> tuple[PyTree, PyTree, PyTree]:
             params = cast(params, chosen.single)
@@ -44,32 +45,44 @@ class Setup:
 
         chosen = self.phases[phase]
         params, samples, state = eqx.filter_eval_shape(begin, self.params)
-        return replace(Stand(params), samples=samples, state=state, phase=phase)
+        return replace(TrainState(params), samples=samples, state=state, phase=phase)
 
 
-def prepare(config: Config) -> Setup:
-    """Build it; sets the precision of the process. Runs with one seed share their start and their points."""
-    jax.config.update("jax_enable_x64", config.precision == "f64")
-    task, evaluator = _task(config.experiment, config.network, config.precision)
-    recipe = config.preset()
-    problem, phases = recipe.problem(task), recipe.phases(task, config.seed)
-    params, key = task.start(jax.random.key(config.seed)), jax.random.key(1000 + config.seed)
-    final, pretraining = recipe.final(task), {i for i, phase in enumerate(phases) if phase.pretraining}
-    if hasattr(problem, "check_start"):
-        problem.check_start(params, phases[-1].sampler.start(key, 1)[0])
+def prepare(task: Task, recipe: Recipe, seed: int, params: PyTree = None) -> Setup:
+    """With a recipe. Runs with one seed share their start and their points.
 
-    def look(stand: Stand, loss: float) -> Evaluation:
-        return evaluator(stand.params, stand.samples, loss, stand.phase in pretraining)
+    **Arguments:** `task`; `recipe`; `seed`; `params`, the first parameters where the task's own are not wanted.
 
-    def finish(params: PyTree) -> dict[str, float]:
-        assert final is not None
+    **Returns:** a `Setup`.
+    """
+    problem, phases = recipe.problem(task), recipe.phases(task, seed)
+    return assemble(task, problem, phases, seed, params, recipe.final(task))
+
+
+def assemble(task: Task, problem: Any, phases: list[Phase], seed: int, params: PyTree, final: Any = None) -> Setup:
+    """With phases."""
+    start, key = task.start(jax.random.key(seed)) if params is None else params, jax.random.key(1000 + seed)
+    evaluator, pretraining = evaluator_of(task), {i for i, phase in enumerate(phases) if phase.pretraining}
+    if hasattr(problem, "check_start") and hasattr(phases[-1].sampler, "start"):
+        problem.check_start(start, phases[-1].sampler.start(key, 1)[0])
+
+    def evaluate(state: TrainState, loss: float) -> Evaluation:
+        return evaluator(state.params, state.samples, loss, state.phase in pretraining)
+
+    def at_the_end(params: PyTree) -> dict[str, float]:
         return final(params, jax.random.fold_in(key, 2**31 - 1))
 
-    return Setup(problem, phases, params, key, look, None if final is None else finish, evaluator.solution)
+    return Setup(task, problem, phases, start, key, evaluate, None if final is None else at_the_end, evaluator.solution)
 
 
-@lru_cache
-def _task(experiment: str, network: str, precision: str) -> tuple[Task, Evaluator]:
-    """The same objects for all runs of a process, so that they compile once."""
-    task = library.TASKS[experiment](network)
-    return task, Evaluator(task)
+_evaluators: list[tuple[Task, Evaluator]] = []
+
+
+def evaluator_of(task: Task) -> Evaluator:
+    """The same for all runs of a task, so that it compiles once; the last tasks are remembered."""
+    for known, evaluator in _evaluators:
+        if known is task:
+            return evaluator
+    made = Evaluator(task)
+    _evaluators[:] = [*_evaluators[-3:], (task, made)]
+    return made

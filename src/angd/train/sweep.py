@@ -12,41 +12,45 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from angd.train.folder import Row
+from angd.train.folder import Record
 
 Options = dict[str, Any]
+MOST_COMBINATIONS = 10**6
 
 
 @dataclass
 class Entry:
-    """One configuration: its options, and the looks at its run so far."""
+    """One configuration: its options, and the evaluations of its run so far."""
 
     options: Options
-    rows: list[Row] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
 
-    def score(self, by: Callable[[Row], float | None]) -> float:
+    def score(self, by: Callable[[Record], float | None]) -> float:
         """The last value; infinite where there is none or it is not a number."""
-        value = by(self.rows[-1]) if self.rows else None
+        value = by(self.records[-1]) if self.records else None
         return value if value is not None and math.isfinite(value) else math.inf
 
 
 def configurations(grid: Mapping[str, Sequence[Any]], most: int | None = None, seed: int = 0) -> list[Options]:
     """Every combination of the grid's values, or `most` of them chosen at random."""
+    count = math.prod(len(values) for values in grid.values())
+    if count > MOST_COMBINATIONS:
+        raise ValueError(f"The grid has {count} combinations, and at most {MOST_COMBINATIONS} make sense: try fewer.")
     found = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
     return found if most is None or len(found) <= most else random.Random(seed).sample(found, most)
 
 
 def halving(
-    start: Callable[[Options], Iterator[Row]],
+    start: Callable[[Options], Iterator[Record]],
     candidates: Sequence[Options],
     rungs: Sequence[int],
-    by: Callable[[Row], float | None],
+    by: Callable[[Record], float | None],
     keep: float = 1 / 3,
     least: int = 3,
 ) -> list[Entry]:
     """All entries, the best first: those that came further before those that stopped, then by score; diverged last.
 
-    **Arguments:** `start(options)` begins a run, an iterator of looks; `rungs` are the steps at which runs are
+    **Arguments:** `start(options)` begins a run, an iterator of records; `rungs` are the steps at which runs are
     compared; `by` says what should be small; `keep` is the share that goes on, but at least `least` runs do, so that
     one which diverges late does not take the sweep with it.
     """
@@ -68,15 +72,15 @@ def halving(
     return sorted([entry for entry, _ in alive] + stopped, key=lambda entry: entry.score(by) == math.inf)
 
 
-def _advance(entry: Entry, run: Iterator[Row], rung: int) -> None:
-    while not entry.rows or entry.rows[-1].step < rung:
-        row = next(run, None)
-        if row is None:
+def _advance(entry: Entry, run: Iterator[Record], rung: int) -> None:
+    while not entry.records or entry.records[-1].step < rung:
+        record = next(run, None)
+        if record is None:
             return
-        entry.rows.append(row)
+        entry.records.append(record)
 
 
-def _close(run: Iterator[Row]) -> None:
+def _close(run: Iterator[Record]) -> None:
     """Let a run that goes no further save what it has."""
     if isinstance(run, Generator):
         run.close()

@@ -9,26 +9,27 @@ from statistics import fmean
 from typing import Any
 
 import matplotlib
+import numpy as np
 
 matplotlib.use("Agg")
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from angd.recipes.experiments import EXPERIMENTS
 from angd.train.files import write_atomically
-from angd.train.folder import Row, RunFolder
+from angd.train.folder import Record, RunFolder
 from angd.view.fields import draw_solution
+from angd.view.table import groups
 from angd.view.theme import DARK, LIGHT, Theme, bare
 
-Curves = Mapping[str, Sequence[Sequence[Row]]]
+Curves = Mapping[str, Sequence[Sequence[Record]]]
 TITLES = {
     "loss": "training loss",
     "test_loss": "test loss",
     "error": "error",
     "energy": "|E − reference| in training, Ha",
 }
-WINDOW = 10  # looks over which training energies are averaged
+WINDOW = 10  # evaluations over which training energies are averaged
 AXES = {"step": "step", "seconds": "seconds", "cpu_seconds": "CPU seconds"}
 
 
@@ -50,28 +51,37 @@ def draw(curves: Curves, quantities: Sequence[str], against: Sequence[str], them
 
 def _panel(panel: Axes, curves: Curves, quantity: str, axis: str, theme: Theme) -> None:
     for n, (label, seeds) in enumerate(curves.items()):
-        for k, rows in enumerate(seeds):
-            points = [(getattr(row, axis), y) for row, y in course(rows, quantity)]
-            points = [(x, y) for x, y in points if y is not None and math.isfinite(y) and y > 0]
+        for k, records in enumerate(seeds):
+            points = [(getattr(record, axis), y) for record, y in course(records, quantity)]
+            points = [(x, y) for x, y in points if y is not None and math.isfinite(y)]
             style: dict[str, Any] = {"color": theme.colours[n % len(theme.colours)], "linewidth": 1.5}
             panel.plot(*zip(*points, strict=True), label=label if k == 0 else None, **style) if points else None
-    panel.set_yscale("log")
+    heights = [y for line in panel.get_lines() for y in np.asarray(line.get_ydata(), float)]
+    panel.set_yscale("log" if all(y > 0 for y in heights) else "linear")
     bare(panel, theme)
 
 
-def course(rows: Sequence[Row], quantity: str) -> list[tuple[Row, float | None]]:
-    """A quantity at every look; training energies are so noisy that the mean of the last looks is taken."""
+def course(records: Sequence[Record], quantity: str) -> list[tuple[Record, float | None]]:
+    """A quantity at every evaluation; training energies are so noisy that the mean of the last ones is taken."""
     if quantity != "energy":
-        return [(row, row.value(quantity)) for row in rows]
-    known = [(row, row.errors.get("energy")) for row in rows]
-    signed = [(row, error) for row, error in known if error is not None]
+        return [(record, record.value(quantity)) for record in records]
+    known = [(record, record.errors.get("energy")) for record in records]
+    signed = [(record, error) for record, error in known if error is not None]
     recent = [[error for _, error in signed[max(0, i + 1 - WINDOW) : i + 1]] for i in range(len(signed))]
-    return [(row, abs(fmean(errors))) for (row, _), errors in zip(signed, recent, strict=True)]
+    return [(record, abs(fmean(errors))) for (record, _), errors in zip(signed, recent, strict=True)]
 
 
-def quantities(experiment: str) -> tuple[str, ...]:
-    """What is worth drawing."""
-    return ("error", "loss", "test_loss") if EXPERIMENTS[experiment].molecule is None else ("energy",)
+def quantities(folders: Sequence[RunFolder]) -> tuple[str, ...]:
+    """What is worth drawing: energies where there is a reference, else whatever is known."""
+    if any(folder.about().get("errors") == "energy" for folder in folders):
+        return ("energy",)
+    records = [record for folder in folders for record in folder.records()]
+    names = ("error", "loss", "test_loss")
+    return tuple(name for name in names if any(_is_number(record.value(name)) for record in records)) or ("loss",)
+
+
+def _is_number(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -94,18 +104,15 @@ def as_png(figure: Figure) -> str:
     return "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()
 
 
-def curves(folders: Sequence[RunFolder]) -> dict[str, list[list[Row]]]:
-    """All looks, by optimiser."""
-    found: dict[str, list[list[Row]]] = {}
-    for folder in folders:
-        found.setdefault(folder.config().optimizer, []).append(folder.rows())
-    return found
+def curves(folders: Sequence[RunFolder]) -> dict[str, list[list[Record]]]:
+    """All records, by what was chosen."""
+    return {group.label: [folder.records() for folder in group.folders] for group in groups(folders)}
 
 
 def draw_run(folder: RunFolder) -> None:
     """The figures of one run, in its folder."""
-    if folder.rows():
-        figure = draw(curves([folder]), quantities(folder.config().experiment), ("step", "cpu_seconds"))
+    if folder.records():
+        figure = draw(curves([folder]), quantities([folder]), ("step", "cpu_seconds"))
         save(figure, folder.figures / "history.png")
     solution = folder.read_arrays("solution.npz")
     if solution:

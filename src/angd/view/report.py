@@ -14,24 +14,28 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
-from angd.recipes.experiments import EXPERIMENTS
-from angd.train.config import Config
+from angd.train.config import BUDGETS, Config
 from angd.train.files import write_atomically
 from angd.train.folder import RunFolder, find_runs
 from angd.view import curves as figures
 from angd.view.fields import draw_solution
-from angd.view.table import short, table
+from angd.view.table import short, short_name, table
 from angd.view.theme import DARK, LIGHT
 
-FIELDS = "Errors are relative L² errors against the exact solution, the largest over the fields."
-ENERGIES = "Errors are Hartree above the reference: in the table on fresh walkers, in the figure those of training."
+ERRORS = {
+    "fields": "Errors are relative L² errors against the exact solution, the largest over the fields.",
+    "energy": "Errors are Hartree above the reference: in the table on fresh walkers, in the figure those of training.",
+    None: "No solution is known: runs are ranked by their test loss. How far seeds are apart, as a relative L² "
+    "distance from their mean, estimates the error if they do not err alike.",
+}
+UNEQUAL = "These runs had different budgets, so this table is no comparison."
 AGAINST = ("step", "cpu_seconds")
-NUMBERS = ("step", "seconds", "cpu_seconds", "loss", "test_loss", "damping", "norm", "accepted")
+COLUMNS = ("step", "seconds", "cpu_seconds", "test_loss", "accepted", "restarted")
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """All runs of one experiment."""
+    """All runs on one task."""
 
     name: str
     about: str
@@ -42,6 +46,7 @@ class Chapter:
     csv: str
     drawn: str
     found: "Found | None"
+    compared: bool
 
 
 @dataclass(frozen=True)
@@ -54,13 +59,18 @@ class Found:
 
 
 def write_report(paths: Sequence[Path], out: Path) -> Path:
-    """`report.html` with figures (PNG, PDF) and metrics (CSV) beside it; returns the page."""
-    runs = [folder for folder in find_runs(list(paths)) if folder.rows()]
+    """One page about runs.
+
+    **Arguments:** `paths`, folders of runs or folders that hold some; `out`, where to write.
+
+    **Returns:** `report.html`, with figures (PNG, PDF) and metrics (CSV) beside it.
+    """
+    runs = [folder for folder in find_runs(list(paths)) if folder.records()]
     if not runs:
-        raise ValueError("None of these runs has got as far as its first look; there is nothing to report.")
+        raise ValueError("None of these runs has got as far as its first evaluation; there is nothing to report.")
     groups: dict[str, list[RunFolder]] = {}
     for folder in runs:
-        groups.setdefault(folder.config().experiment, []).append(folder)
+        groups.setdefault(_task_of(folder), []).append(folder)
     chapters = [_chapter(name, folders, out) for name, folders in groups.items()]
     pages = Environment(loader=PackageLoader("angd.view"), autoescape=select_autoescape(["j2"]))
     text = pages.get_template("report.html.j2").render(
@@ -74,46 +84,56 @@ def write_report(paths: Sequence[Path], out: Path) -> Path:
     return out / "report.html"
 
 
+def _task_of(folder: RunFolder) -> str:
+    return folder.about().get("name") or folder.config().task
+
+
 def _chapter(name: str, folders: list[RunFolder], out: Path) -> Chapter:
-    curves = figures.curves(folders)
-    drawn = figures.quantities(name)
+    curves, drawn, about = figures.curves(folders), figures.quantities(folders), folders[0].about()
     light, dark = (figures.draw(curves, drawn, AGAINST, theme) for theme in (LIGHT, DARK))
     for ending in (".png", ".pdf"):
         figures.save(light, out / f"{name}{ending}")
     text = as_csv(folders)
     write_atomically(out / f"{name}.csv", lambda temporary: temporary.write_text(text, encoding="utf-8"))
-    rows = sorted(table(folders), key=lambda row: row["error"])
+    rows = table(folders)
+    notes = [ERRORS.get(about.get("errors"), ""), UNEQUAL if any(row["budget"] for row in rows) else ""]
     link = "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
-    entry = EXPERIMENTS[name]
-    error = ENERGIES if entry.molecule else FIELDS
     pictures = figures.as_svg(light), figures.as_svg(dark)
     shown = ", ".join(figures.TITLES[quantity] for quantity in drawn)
-    return Chapter(name, entry.about, error, rows, *pictures, link, shown, _best_solution(folders))
+    found = _best_solution(folders)
+    said, compared = " ".join(filter(None, notes)), about.get("errors") == "fields"
+    return Chapter(name, about.get("about", ""), said, rows, *pictures, link, shown, found, compared)
 
 
 def _best_solution(folders: Sequence[RunFolder]) -> Found | None:
-    """Of the run with the smallest error, where runs keep their solutions."""
+    """Of the run with the smallest error or test loss, where runs keep their solutions."""
     kept = [folder for folder in folders if (folder.path / "solution.npz").exists()]
     if not kept:
         return None
-    best = min(kept, key=lambda folder: folder.rows()[-1].error)
+    best = min(kept, key=_merit)
     solution, config = best.read_arrays("solution.npz"), best.config()
     light, dark = (figures.as_png(draw_solution(solution, theme)) for theme in (LIGHT, DARK))
-    return Found(f"{config.optimizer}, seed {config.seed}", light, dark)
+    return Found(f"{short_name(str(config.recipe))}, seed {config.seed}", light, dark)
+
+
+def _merit(folder: RunFolder) -> tuple[float, float]:
+    last = folder.records()[-1]
+    return last.error, float("inf") if last.test_loss is None else last.test_loss
 
 
 def as_csv(folders: Sequence[RunFolder]) -> str:
-    """All looks of all runs."""
+    """All records of all runs."""
     text = io.StringIO()
     writer = csv.writer(text)
-    looks = [(folder.config(), row) for folder in folders for row in folder.rows()]
-    errors = sorted({name for _, row in looks for name in row.errors})
-    chains = sorted({name for _, row in looks for name in row.chain})
-    writer.writerow(["experiment", "optimizer", "seed", *NUMBERS, *(f"error {name}" for name in errors), *chains])
-    for config, row in looks:
-        numbers = [getattr(row, name) for name in NUMBERS]
-        numbers += [row.errors.get(name) for name in errors] + [row.chain.get(name) for name in chains]
-        writer.writerow([config.experiment, config.optimizer, config.seed, *numbers])
+    all_records = [(folder.config(), record) for folder in folders for record in folder.records()]
+    infos = list(dict.fromkeys(name for _, record in all_records for name in record.info))
+    errors = sorted({name for _, record in all_records for name in record.errors})
+    others = sorted({name for _, record in all_records for name in record.observables})
+    writer.writerow(["task", "recipe", "seed", *COLUMNS, *infos, *(f"error {name}" for name in errors), *others])
+    for config, record in all_records:
+        numbers = [getattr(record, name) for name in COLUMNS] + [record.info.get(name) for name in infos]
+        numbers += [record.errors.get(name) for name in errors] + [record.observables.get(name) for name in others]
+        writer.writerow([config.task, config.recipe, config.seed, *numbers])
     return text.getvalue()
 
 
@@ -121,7 +141,7 @@ def _run(folder: RunFolder) -> dict[str, Any]:
     config = folder.config()
     summary = folder.read("summary.json") or {}
     return {
-        "name": f"{config.experiment} · {config.optimizer} · seed {config.seed}",
+        "name": f"{_task_of(folder)} · {short_name(str(config.recipe))} · seed {config.seed}",
         "result": summary.get("result", "still running, or killed"),
         "config": json.dumps(config.to_dict(), indent=1, ensure_ascii=False),
         "environment": json.dumps(folder.read("environment.json"), indent=1, ensure_ascii=False),
@@ -130,14 +150,17 @@ def _run(folder: RunFolder) -> dict[str, Any]:
 
 
 def command(config: Config) -> str:
-    """What to type to run it again."""
-    parts = ["angd", "run", config.experiment, "--optimizer", config.optimizer]
-    changed = config.changes()
-    parts += ["--set", *(f"{k}={v}" for k, v in changed.items())] if changed else []
-    for name, usual in (("network", "small"), ("seed", 0), ("precision", "f64"), ("max_refusals", 50)):
-        if getattr(config, name) != usual:
-            parts += [f"--{name.replace('_', '-')}", str(getattr(config, name))]
-    for name in ("max_steps", "max_seconds", "max_cpu_seconds"):
-        if getattr(config, name) is not None:
-            parts += [f"--{name.replace('_', '-')}", f"{getattr(config, name):g}"]
+    """What to type to run it again; what was begun in Python is called there."""
+    if config.python:
+        return "angd.fit(…) in Python"
+    parts = ["angd", "run", config.task, str(config.recipe)]
+    usual = Config("")
+    given = config.changes() | dict(config.arguments)
+    given |= {name: getattr(config, name) for name in ("seed", "precision", "max_rejections", *BUDGETS)}
+    for name, value in given.items():
+        option = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            parts.append(option if value else option.replace("--", "--no-", 1))
+        elif value is not None and value != getattr(usual, name, None):
+            parts += [option, str(value)]
     return shlex.join(parts)

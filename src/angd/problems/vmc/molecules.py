@@ -148,6 +148,13 @@ def as_task(molecule: Molecule, network: str = "small", **known: Any) -> Task:
 
     **Returns:** a `Task` whose reference energy is the molecule's `exact`.
     """
+    formula = "".join(molecule.symbols)
+    usual = {"name": formula, "about": f"ground state of {formula}", "cpu_seconds": 600.0}
+    return Task(**usual | wave_function(molecule, network) | known)
+
+
+def wave_function(molecule: Molecule, network: str = "small") -> dict[str, Any]:
+    """The problem of a molecule's ground state and its reference energy, as arguments of `Task`."""
     from angd.problems.vmc.ferminet import FermiNet
     from angd.problems.vmc.hamiltonian import Coulomb
     from angd.problems.vmc.problem import GroundState
@@ -155,6 +162,4 @@ def as_task(molecule: Molecule, network: str = "small", **known: Any) -> Task:
     if network not in ("small", "paper"):
         raise ValueError(f"network must be one of small, paper, got {network!r}.")
     made = FermiNet(molecule) if network == "small" else FermiNet.published(molecule)
-    formula = "".join(molecule.symbols)
-    usual = {"name": formula, "about": f"ground state of {formula}", "energy": molecule.exact, "cpu_seconds": 600.0}
-    return Task(GroundState(made, Coulomb(molecule)), **usual | known)
+    return {"problem": GroundState(made, Coulomb(molecule)), "energy": molecule.exact}

@@ -64,8 +64,8 @@ def run_flow(options: FlowOptions) -> int:
     from angd.flow.coefficients import ARGFlow
     from angd.flow.integrate import solve_flow
     from angd.problems.flows import build
-    from angd.train.progress import progress_bar
     from angd.view.flows import save_figure
+    from angd.view.progress import progress_bar
 
     functional = pick(options.manifold, options.functional)
     problem = build(options.manifold, functional, options.s)

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
-from angd.program.commands.compare import conclude, run_all, whole, words
-from angd.program.commands.run import RUNS
+from angd.program.process import RUNS, opened
+from angd.program.words import whole_numbers
 from angd.recipes.base import unknown
 from angd.train.config import Config
 from angd.train.files import check_folder
@@ -56,24 +56,31 @@ class ReproduceOptions:
         if self.figure not in FIGURES:
             raise ValueError(unknown("figure", self.figure, FIGURES))
         methods, _ = FIGURES[self.figure]
-        rest: dict[str, Any] = {"network": self.network, "max_cpu_seconds": self.budget / len(methods)}
-        seeds = [whole(text, "--seeds") for text in words(self.seeds, "--seeds")]
-        return {f"{name}-{seed}": Config.of(self.figure, name, seed=seed, **rest) for seed in seeds for name in methods}
+        arguments = {} if self.network == "small" else {"network": self.network}
+        seconds, seeds = self.budget / len(methods), whole_numbers(self.seeds, "--seeds")
+        return {
+            f"{name}-{seed}": Config.of(self.figure, name, None, arguments, seed=seed, cpu_seconds=seconds)
+            for seed in seeds
+            for name in methods
+        }
 
 
 def run_reproduce(options: ReproduceOptions) -> int:
     """Do it."""
     folder, configs = options.folder, options.configs()
-    code = run_all(folder, configs)
-    if code:
-        return code
+    _, task, _ = opened(next(iter(configs.values())))
+
+    from angd.program.running import conclude, train_all
     from angd.view import curves as figures
 
+    code = train_all(folder, configs, task)
+    if code:
+        return code
     curves = figures.curves([RunFolder(folder / name) for name in configs])
     methods, quantities = FIGURES[options.figure]
     figure = figures.draw(curves, quantities, ("step", "seconds"))
     for ending in (".png", ".pdf"):
         figures.save(figure, folder / f"{options.figure}{ending}")
-    conclude(folder, configs, f"{options.figure}, {options.budget / len(methods):.0f} CPU seconds each")
+    conclude(folder, list(configs), f"{options.figure}, {options.budget / len(methods):.0f} CPU seconds each")
     print(f"figure: {folder / options.figure}.png")
     return 0

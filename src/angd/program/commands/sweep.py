@@ -1,21 +1,22 @@
-"""`angd sweep`: tune an optimiser by successive halving. The options import nothing heavy."""
+"""`angd sweep`: tune a recipe by successive halving. The options import nothing heavy."""
 
 import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import tyro
 
-from angd.program.commands.compare import words
-from angd.program.commands.run import RUNS, pairs
-from angd.recipes.experiments import experiment
+from angd.problems.library import TASKS
+from angd.program.arguments import changes
+from angd.program.process import RUNS, opened
+from angd.program.words import words
 from angd.recipes.named import named
 from angd.train.config import Config
 from angd.train.files import check_folder
-from angd.train.folder import Row, RunFolder
+from angd.train.folder import Record, RunFolder
 from angd.train.sweep import configurations, halving
 
 SCORES = ("loss", "test_loss", "error")
@@ -23,127 +24,130 @@ SCORES = ("loss", "test_loss", "error")
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """Tune an optimiser: many configurations start, the hopeless ones stop early, the best is written to best.json.
+    """angd sweep TASK RECIPE: many configurations start, the hopeless ones stop early, the best goes to best.json.
 
-    `angd run --config best.json` then uses it. Say the same again with the same `--out`, and the sweep goes on.
+    Values to try follow as options of the recipe, with commas between: angd sweep burgers angd-l2 --rate 1e-3,1e-2.
+    angd run --config best.json then uses it. Say the same again with the same --out, and the sweep goes on.
     """
 
-    experiment: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="EXPERIMENT")]
-    """What to solve, e.g. burgers."""
-    optimizer: Annotated[str, tyro.conf.arg(metavar="NAME")]
+    of_recipe: ClassVar[bool] = True
+    several: ClassVar[bool] = True
+
+    task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
+    """What to solve, e.g. burgers, or front.py."""
+    recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RECIPE")]
     """What to tune, e.g. angd-l2."""
-    grid: Annotated[str, tyro.conf.arg(metavar="ours|paper")] = "ours"
-    """Which of the optimiser's grids; --set adds to it or replaces parts of it."""
-    set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=V1,V2 …")] = ()
-    """Values to try, e.g. --set rate=1e-3,1e-2 damping=1e-2; one value fixes an option."""
+    grid: Annotated[str, tyro.conf.arg(metavar="ours|paper|none")] = "ours"
+    """Which of the recipe's grids to begin with; its options add to it or replace parts of it."""
     most: int = 24
     """At most so many configurations, chosen at random from the grid."""
-    steps: int = 300
+    sweep_steps: Annotated[int, tyro.conf.arg(name="steps")] = 300
     """Steps of those that reach the end; pretraining does not count."""
     rungs: int = 3
     """How often configurations are compared; a third goes on each time."""
     by: Annotated[str, tyro.conf.arg(metavar="loss|test_loss|error")] = "test_loss"
     """What should be small; the test loss of a ground state is its energy on fresh walkers."""
-    network: Annotated[str, tyro.conf.arg(metavar="small|paper")] = "small"
-    """The small accurate network, or the paper's."""
+    network: Annotated[str | None, tyro.conf.arg(metavar="small|paper")] = None
+    """The small accurate network of a built-in task or a molecule, or the published one."""
     seed: int = 0
-    """Seed of the parameters and of all points, the same for all."""
+    """Seed of the parameters and of all samples, the same for all."""
     out: Path | None = None
-    """Folder of the sweep; by default runs/sweep-EXPERIMENT-NAME."""
+    """Folder of the sweep; by default runs/sweep-TASK-RECIPE."""
     json: bool = False
     """End with one JSON object on standard output."""
+    quiet: bool = False
+    """Show no progress."""
 
     def check(self) -> None:
         """Refuse bad values in one sentence, before anything heavy is imported."""
         if self.by not in SCORES:
             raise ValueError(f"--by must be one of {', '.join(SCORES)}, got {self.by!r}.")
-        if self.by != "test_loss" and experiment(self.experiment).molecule is not None:
-            raise ValueError(f"{self.experiment}: training energies lie, so --by must be test_loss, on fresh walkers.")
-        for name, low, high in (("most", 1, 10000), ("steps", 1, 10**9), ("rungs", 1, 10)):
+        if self.by != "test_loss" and self.task in TASKS and TASKS[self.task].density:
+            raise ValueError(f"{self.task}: training energies lie, so --by must be test_loss, on fresh walkers.")
+        for name, low, high in (("most", 1, 10000), ("sweep_steps", 1, 10**9), ("rungs", 1, 10)):
             if not low <= getattr(self, name) <= high:
-                raise ValueError(f"--{name} must be from {low} to {high}, got {getattr(self, name)}.")
+                shown = name.removeprefix("sweep_")
+                raise ValueError(f"--{shown} must be from {low} to {high}, got {getattr(self, name)}.")
         self.candidates()
         check_folder(self.folder)
 
     @property
     def folder(self) -> Path:
-        return self.out or RUNS / f"sweep-{self.experiment}-{self.optimizer}"
+        stem = Path(self.task.partition(":")[0]).stem
+        return self.out or RUNS / f"sweep-{stem}-{self.recipe.rpartition(':')[2]}"
 
-    @property
-    def stops(self) -> list[int]:
-        """Steps at which configurations are compared."""
-        found = {max(1, round(self.steps / 3**i)) for i in range(self.rungs)}
-        return [self.pretraining + stop for stop in sorted(found)]
-
-    @property
-    def pretraining(self) -> int:
-        """Steps before the first that counts."""
-        tried = [{"pretrain": value} for value in self.values().get("pretrain", ())] or [{}]
-        presets = [Config.of(self.experiment, self.optimizer, options).preset() for options in tried]
-        return max(getattr(options, "pretrain", 0) for options in presets)
+    def stops(self, pretraining: int) -> list[int]:
+        """Steps at which configurations are compared, after those before the first that counts."""
+        found = {max(1, round(self.sweep_steps / 3**i)) for i in range(self.rungs)}
+        return [pretraining + stop for stop in sorted(found)]
 
     def values(self) -> dict[str, Any]:
         """What is tried for each option."""
-        experiment(self.experiment)
-        chosen = named(self.optimizer)
-        if self.grid not in ("ours", "paper"):
-            raise ValueError(f"--grid must be ours or paper, got {self.grid!r}.")
-        grid: dict[str, Any] = dict(chosen.grid if self.grid == "ours" else chosen.paper)
-        grid |= {name: words(values, f"--set {name}") for name, values in pairs(self.set).items()}
+        chosen = named(self.recipe)
+        if self.grid not in ("ours", "paper", "none"):
+            raise ValueError(f"--grid must be ours, paper or none, got {self.grid!r}.")
+        grid: dict[str, Any] = dict({"ours": chosen.grid, "paper": chosen.paper}.get(self.grid, {}))
+        own = changes(self, SweepOptions)
+        grid |= {name: words(values, f"--{name.replace('_', '-')}") for name, values in own.items()}
         if not grid:
-            raise ValueError(f"{self.optimizer} has no such grid: say what to try, e.g. --set damping=1e-3,1e-2.")
+            raise ValueError(f"{self.recipe} has no such grid: say what to try, e.g. --damping 1e-3,1e-2.")
         return grid
 
     def candidates(self) -> list[Config]:
-        """Every configuration that is tried."""
-        grid = self.values()
-        rest = {"network": self.network, "seed": self.seed, "max_steps": self.stops[-1]}
-        tried = configurations(grid, self.most)
-        return [Config.of(self.experiment, self.optimizer, options, **rest) for options in tried]
-
-    def chosen(self, config: Config) -> dict[str, Any]:
-        """A configuration's values of what is tried."""
-        return {name: getattr(config.preset(), name) for name in self.values()}
+        """Every configuration that is tried, without its limit."""
+        arguments = {} if self.network is None else {"network": self.network}
+        tried = configurations(self.values(), self.most)
+        return [Config.of(self.task, self.recipe, options, arguments, seed=self.seed) for options in tried]
 
 
-def sweep(options: SweepOptions) -> tuple[Config, list[tuple[Config, list[Row]]]]:
-    """The best configuration, and all with what was seen of them, the best first."""
-    from angd.train.progress import Watch
-    from angd.train.run import Session, budget_of
+def sweep(options: SweepOptions) -> tuple[Config, list[tuple[Config, list[Record]]], float]:
+    """The best configuration, all with what was seen of them, the best first, and what a run usually takes."""
+    tried = options.candidates()
+    _, task, _ = opened(tried[0])
+    made = [config.completed(task) for config in tried]
+    stops = options.stops(max(getattr(recipe, "pretrain", 0) for _, recipe in made))
 
-    configs = options.candidates()
+    from angd.train.progress import Silent
+    from angd.train.run import Run, budget_of
+    from angd.train.setup import prepare
+    from angd.view.progress import Watch
 
-    def start(entry: dict[str, Any]) -> Iterator[Row]:
+    def start(entry: dict[str, Any]) -> Iterator[Record]:
         number = entry["number"]
-        config = configs[number]
-        watch = Watch(f"{config.optimizer} {number + 1} of {len(configs)}", budget_of(config).spent)
-        yield from Session(options.folder / f"{number:03d}", config, 1e9, options.stops).rows(watch)
+        config, recipe = made[number]
+        config = replace(config, steps=stops[-1], cpu_seconds=None)
+        title = f"{config.recipe} {number + 1} of {len(made)}"
+        watch = (Silent if options.quiet else Watch)(title, budget_of(config).spent)
+        run = Run(prepare(task, recipe, config.seed), config, options.folder / f"{number:03d}", 1e9, stops)
+        yield from run.records(watch)
 
     entries = halving(
-        start, [{"number": i} for i in range(len(configs))], options.stops, by=lambda row: row.value(options.by)
+        start, [{"number": i} for i in range(len(made))], stops, by=lambda record: record.value(options.by)
     )
-    ranked = [(configs[entry.options["number"]], entry.rows) for entry in entries]
-    return ranked[0][0], ranked
+    ranked = [(made[entry.options["number"]][0], entry.records) for entry in entries]
+    return ranked[0][0], ranked, task.cpu_seconds
 
 
 def run_sweep(options: SweepOptions) -> int:
     """Do it."""
     try:
-        best, ranked = sweep(options)
+        best, ranked, seconds = sweep(options)
     except KeyboardInterrupt:
         print("angd: stopped; the same command goes on.", file=sys.stderr)
         return 130
-    config = replace(best, max_steps=None, max_cpu_seconds=experiment(best.experiment).cpu_seconds)
+    config, names = replace(best, steps=None, cpu_seconds=seconds), list(options.values())
     folder = RunFolder(options.folder)
     folder.write("best.json", config.to_dict())
-    spent = sum(rows[-1].cpu_seconds for _, rows in ranked if rows)
+    spent = sum(records[-1].cpu_seconds for _, records in ranked if records)
     tried = [
-        {"options": options.chosen(c), "steps": r[-1].step, options.by: r[-1].value(options.by)} for c, r in ranked if r
+        {"options": {n: c.options[n] for n in names}, "steps": r[-1].step, options.by: r[-1].value(options.by)}
+        for c, r in ranked
+        if r
     ]
-    summary = {"optimizer": options.optimizer, "tried": len(ranked), "cpu_seconds": round(spent, 1), "ranking": tried}
+    summary = {"recipe": options.recipe, "tried": len(ranked), "cpu_seconds": round(spent, 1), "ranking": tried}
     folder.write("sweep.json", summary)
-    shown = ", ".join(f"{name}={value}" for name, value in options.chosen(best).items())
-    print(f"{options.optimizer} does best with {shown} ({len(ranked)} tried, {spent:.0f} CPU s).")
+    shown = ", ".join(f"{name}={best.options[name]}" for name in names)
+    print(f"{options.recipe} does best with {shown} ({len(ranked)} tried, {spent:.0f} CPU s).")
     print(f"use it: angd run --config {options.folder / 'best.json'}")
     if options.json:
         print(json.dumps(summary | {"best": config.to_dict()}, ensure_ascii=False))

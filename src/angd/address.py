@@ -1,0 +1,115 @@
+"""Objects by address: `file.py:name` or `package.module:name`. Imports nothing heavy.
+
+Built-in tasks and recipes have short names; whatever is yours is reached by its address, in the same places: a task, a
+recipe, a metric, a solver, a controller. A file is imported once in a process, and its folder can be imported from, as
+if Python had been started with it.
+"""
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def is_address(text: str) -> bool:
+    """Does a text look like an address, and not like a short name?"""
+    return ":" in text or text.endswith(".py")
+
+
+def split(text: str) -> tuple[str, str | None]:
+    """The place, a file or a module, and the name in it; None where no name is said."""
+    place, sign, name = text.rpartition(":")
+    # On Windows a colon follows the letter of a drive.
+    if not sign or not (name.isidentifier() and place):
+        return text, None
+    return place, name
+
+
+def check(text: str, what: str) -> None:
+    """Refuse an address that leads nowhere, without importing it.
+
+    **Arguments:** `text`; `what`, how a message calls it, e.g. "task".
+    """
+    place, _ = split(text)
+    if place.endswith(".py"):
+        if not Path(place).is_file():
+            raise ValueError(f"There is no file {place!r}, so there is no {what} {text!r}.")
+        return
+    if not all(part.isidentifier() for part in place.split(".")):
+        raise ValueError(f"{text!r} is no {what}: an address is file.py:name or package.module:name.")
+    try:
+        known = importlib.util.find_spec(place)
+    except ModuleNotFoundError:
+        known = None
+    if known is None:
+        raise ValueError(f"There is no module {place!r}, so there is no {what} {text!r}.")
+
+
+def load(text: str, what: str, usual: Sequence[str] = ()) -> Any:
+    """The object at an address.
+
+    **Arguments:** `text`, the address; `what`, how messages call it; `usual`, names to look for where none is said.
+
+    **Returns:** the object.
+    """
+    check(text, what)
+    place, name = split(text)
+    module = _file(Path(place)) if place.endswith(".py") else _module(place, what)
+    names = [name] if name else list(usual)
+    for wanted in names:
+        if hasattr(module, wanted):
+            return getattr(module, wanted)
+    near = ", ".join(n for n in vars(module) if not n.startswith("_") and not isinstance(vars(module)[n], ModuleType))
+    raise ValueError(f"{place!r} has no {' or '.join(names) or what}; it defines {near or 'nothing'}.")
+
+
+def source(text: str) -> dict[str, str] | None:
+    """The file behind an address and a hash of its text, to notice later that it changed; None where it is no file."""
+    place, _ = split(text)
+    path = Path(place)
+    if path.suffix not in (".py", ".xyz") or not path.is_file():
+        return None
+    return {"path": str(path.resolve()), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def _module(place: str, what: str) -> ModuleType:
+    try:
+        return importlib.import_module(place)
+    except Exception as error:
+        raise ValueError(f"{place} cannot be imported as a {what}: {type(error).__name__}: {error}.") from error
+
+
+def _file(path: Path) -> ModuleType:
+    """A file as a module, imported once; what goes wrong inside it is said with its line."""
+    whole = path.resolve()
+    label = f"angd_file_{hashlib.sha256(str(whole).encode()).hexdigest()[:12]}"
+    if label in sys.modules:
+        return sys.modules[label]
+    spec = importlib.util.spec_from_file_location(label, whole)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    if str(whole.parent) not in sys.path:
+        sys.path.insert(0, str(whole.parent))
+    sys.modules[label] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[label]
+        raise ValueError(f"{str(path)!r} cannot be imported: {_where(error, whole)}") from error
+    return module
+
+
+def _where(error: Exception, path: Path) -> str:
+    """An error inside a file, with the last line of that file that led to it."""
+    line, trace = getattr(error, "lineno", None), error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    said = error.msg if isinstance(error, SyntaxError) else error
+    return f"{type(error).__name__}: {said}" + (f" (line {line})." if line else ".")

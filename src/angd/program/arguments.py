@@ -1,0 +1,170 @@
+"""The command line: typed options of commands and recipes through tyro, and one sentence for whatever is wrong.
+
+A recipe's fields are options of `angd run TASK RECIPE`, with their texts; `angd sweep TASK RECIPE` takes several values
+for each. Task and recipe come first, because they decide which options there are. Imports nothing heavy.
+"""
+
+import io
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr, suppress
+from dataclasses import Field, field, fields, make_dataclass
+from difflib import get_close_matches
+from itertools import takewhile
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import tyro
+
+from angd.problems.library import TASKS
+from angd.problems.lookup import check_task
+from angd.recipes.base import INFINITE, Recipe, kind_of
+from angd.recipes.named import named
+from angd.train.config import Config, usual_recipe
+
+
+def parse(argv: Sequence[str], commands: Mapping[str, type]) -> Any:
+    """The options of a command, as an object of its class, or of one with the options of a recipe added.
+
+    **Arguments:** `argv`, without the program's name; `commands`, classes by name.
+
+    **Returns:** the options; what cannot be read raises one sentence.
+    """
+    name, rest = argv[0], list(argv[1:])
+    if name not in commands:
+        raise ValueError(
+            f"There is no command {name!r}; {_near(name, list(commands), 'there are ' + ', '.join(commands))}"
+        )
+    kind = commands[name]
+    if getattr(kind, "of_recipe", False):
+        recipe = recipe_of(rest)
+        kind = with_recipe(kind, recipe, several=kind.several) if recipe is not None else kind
+    return read(kind, rest, f"angd {name}")
+
+
+def recipe_of(rest: Sequence[str]) -> Recipe | None:
+    """The recipe whose options a command line may have; None where only the task can say."""
+    places = list(takewhile(lambda word: not word.startswith("-"), rest))
+    if "--config" in rest[:-1]:
+        config = Config.read(Path(rest[list(rest).index("--config") + 1]))
+        return None if config.recipe is None else named(config.recipe).recipe
+    if not places:
+        return None
+    check_task(places[0], {})
+    name = places[1] if len(places) > 1 else usual_recipe(places[0], {}) if places[0] in TASKS else None
+    return None if name is None else named(name).recipe
+
+
+def with_recipe(kind: type, recipe: Recipe, several: bool) -> type:
+    """A class of options with those of a recipe added; each is None unless it is given."""
+    own = [(spec.name, *_option(spec, getattr(recipe, spec.name), several)) for spec in fields(recipe)]
+    made = make_dataclass(kind.__name__, own, bases=(kind,), frozen=True)
+    made.__doc__ = kind.__doc__
+    return made
+
+
+def _option(spec: Field[Any], value: Any, several: bool) -> tuple[Any, Any]:
+    """The type of an option, with its text, and its default."""
+    about, kind = spec.metadata, kind_of(spec)
+    shown = "inf" if value == INFINITE else value
+    if kind is bool and not several:
+        return Annotated[bool, tyro.conf.arg(help=about.get("about", ""))], field(default=value)
+    metavar = (
+        "|".join(map(str, about["choices"])) if "choices" in about else {int: "INT", float: "FLOAT"}.get(kind, "TEXT")
+    )
+    bounds = f", from {about['low']:g} to {about['high']:g}" if "low" in about else ""
+    text = f"{about.get('about', '')}{bounds} (default: {shown})"
+    shape = f"{metavar},…" if several else metavar
+    return Annotated[str | None, tyro.conf.arg(metavar=shape, help=text, help_behavior_hint="")], field(default=None)
+
+
+def changes(options: Any, base: type) -> dict[str, Any]:
+    """The recipe's options that were given: those that `base`, the command's own class, does not have."""
+    known = {spec.name for spec in fields(base)}
+    own = [spec for spec in fields(options) if spec.name not in known]
+    return {spec.name: value for spec in own if (value := getattr(options, spec.name)) != spec.default}
+
+
+def read(kind: type, rest: Sequence[str], prog: str) -> Any:
+    """Arguments as an object; tyro shows help, and its complaints become one sentence."""
+    try:
+        from tyro._errors import on_parse_error
+    except ImportError:  # another version of tyro: its box is not shown, the sentence says less
+        return _read(kind, rest, prog)
+    with on_parse_error(lambda event: _complain(event, kind, prog)):
+        return _read(kind, rest, prog)
+
+
+def _read(kind: type, rest: Sequence[str], prog: str) -> Any:
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            return tyro.cli(kind, prog=prog, args=list(rest))
+    except SystemExit as stop:
+        if stop.code:
+            raise ValueError(f"The arguments of {prog} cannot be read; {prog} --help tells more.") from None
+        raise
+
+
+def _complain(event: Any, kind: type, prog: str) -> NoReturn:
+    """One sentence about what tyro cannot read."""
+    sentence = f"The arguments of {prog} cannot be read; {prog} --help tells more."
+    with suppress(AttributeError, IndexError, TypeError):
+        sentence = _sentence(event, kind, prog) or sentence
+    raise ValueError(sentence)
+
+
+def _sentence(event: Any, kind: type, prog: str) -> str | None:
+    known = [f"--{spec.name.replace('_', '-')}" for spec in fields(kind)]
+    match type(event).__name__:
+        case "UnrecognizedArgs":
+            return _unrecognized(event.tokens[0], known, prog)
+        case "MissingArgs":
+            missing = event.missing_arguments[0].arg
+            name = missing.lowered.metavar or missing.display_name()
+            return f"{prog} needs {name}; {prog} --help tells more."
+        case "BadValue":
+            return f"{event.argument.display_name()} takes a value; {prog} --help tells more."
+        case "InvalidChoice":
+            return f"{event.argument.display_name()} must be one of {', '.join(event.choices)}, got {event.value!r}."
+        case "InstantiationFailure" if event.argument is not None:
+            argument = event.argument
+            metavar = (argument.lowered.metavar or "another value").replace("{None}|", "")
+            return f"{argument.display_name()} takes {metavar}, not {_values(event.message)}."
+    return None
+
+
+def _unrecognized(token: str, known: Sequence[str], prog: str) -> str:
+    option = token.partition("=")[0].replace("_", "-")
+    if not option.startswith("-"):
+        return f"{prog}: {token!r} is one word too many; {prog} --help tells more."
+    hint = _near(option, known, f"{prog} --help shows those there are")
+    first = (
+        ""
+        if any(name in known for name in ("--damping", "--rate")) or prog not in ("angd run", "angd sweep")
+        else (f" Options of a recipe follow its name: {prog} TASK RECIPE {option} …")
+    )
+    return f"{prog} has no option {option}; {hint}.{first}".replace("?.", "?")
+
+
+def _values(message: str) -> str:
+    """What was typed, as tyro's message quotes it last."""
+    quoted = message.split("'")
+    return repr(quoted[-2]) if len(quoted) > 2 else "that"
+
+
+def _near(word: str, known: Sequence[str], otherwise: str) -> str:
+    near = get_close_matches(word, known, 1)
+    return f"did you mean {near[0]}?" if near else otherwise
+
+
+def is_help(argv: Sequence[str]) -> bool:
+    """Does a person ask for help about the whole program?"""
+    return not argv or argv[0] in ("-h", "--help", "help")
+
+
+def terminal_width() -> int:
+    """Columns of the terminal, 80 where there is none."""
+    import shutil
+
+    return shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80

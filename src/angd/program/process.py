@@ -1,0 +1,49 @@
+"""What a process of the program does once: precision, devices, and a task with its configuration. Imports nothing heavy."""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from angd import address
+from angd.train.config import Config
+from angd.train.folder import RunFolder
+
+RUNS = Path("runs")
+
+
+def begin(precision: str) -> None:
+    """Set the precision of this process, and see that JAX finds a device."""
+    import jax
+
+    jax.config.update("jax_enable_x64", precision == "f64")
+    try:
+        jax.devices()
+    except RuntimeError as error:
+        wanted = os.environ.get("JAX_PLATFORMS", "")
+        why = f"JAX_PLATFORMS={wanted} asks for devices that are not here" if wanted else str(error)
+        raise ValueError(f"JAX finds no device: {why}.") from None
+
+
+def opened(config: Config) -> tuple[Config, Any, Any]:
+    """The configuration with all that the task decides, the task, and the recipe."""
+    from angd.problems.lookup import find_task
+
+    begin(config.precision)
+    task = find_task(config.task, config.arguments)
+    complete, recipe = config.completed(task)
+    return complete, task, recipe
+
+
+def check_source(config: Config, folder: RunFolder) -> Config:
+    """Say that the user's file has changed since the run began; the run goes on with the new one."""
+    now = address.source(config.task)
+    if config.source is not None and now is not None and now["sha256"] != config.source["sha256"]:
+        print(
+            f"angd: {config.task} has changed since {str(folder.path)!r} was begun; the run goes on with what it says now.",
+            file=sys.stderr,
+        )
+    if config.source is not None and now is None:
+        raise ValueError(f"{config.source['path']!r}, which this run was made with, is not there any more.")
+    return replace(config, source=config.source)

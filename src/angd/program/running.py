@@ -1,0 +1,79 @@
+"""Runs under the eyes of a person: progress, signals, figures at the end."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from angd.problems.task import Task
+from angd.train.config import Config
+from angd.train.folder import RunFolder
+from angd.train.progress import Silent
+from angd.train.run import Run, budget_of
+from angd.train.setup import prepare
+from angd.train.signals import Stopper
+from angd.view.curves import draw_run
+from angd.view.progress import Watch
+from angd.view.report import write_report
+from angd.view.table import short, table, verdict
+
+WIDTH = 100  # of a table that goes to a file
+COLUMNS = {"recipe": str, "seeds": str, "steps": str, "seconds": "{:.0f}".format, "cpu_seconds": "{:.0f}".format}
+MEASURES = ("loss", "test_loss", "error", "apart")
+
+
+def trained(run: Run, title: str, quiet: bool = False) -> None:
+    """Train to the end, or to a signal, and draw the figures of the folder."""
+    watch = (Silent if quiet else Watch)(title, budget_of(run.config).spent)
+    assert run.folder is not None
+
+    def ask(name: str, number: int) -> None:
+        assert run.folder is not None
+        run.asked_to_stop(f"{name}; go on with: angd run --resume {run.folder.path}", number)
+
+    with Stopper(ask) as stopper, watch:
+        run.on_saving = stopper.uninterrupted
+        for _ in run.records(watch):
+            pass
+        stopper.uninterrupted(True)
+        draw_run(run.folder)
+
+
+def train_all(folder: Path, configs: dict[str, Config], task: Task, quiet: bool = False) -> int:
+    """Every run that is not finished yet, one after the other; each pays for its own compilation."""
+    import jax
+
+    for name, config in configs.items():
+        jax.clear_caches()
+        complete, recipe = config.completed(task)
+        run = Run(prepare(task, recipe, config.seed), complete, folder / name)
+        trained(run, f"{task.name}, {name}", quiet)
+        if run.stop is not None:
+            print("angd: stopped; the same command goes on.", file=sys.stderr)
+            return run.code
+        if run.code:
+            print(f"angd: {name}: {run.result}", file=sys.stderr)
+    return 0
+
+
+def conclude(folder: Path, names: list[str], title: str) -> tuple[list[dict[str, Any]], Path]:
+    """Write the report, print the table and the verdict; returns the table and the page."""
+    runs = [RunFolder(folder / name) for name in names]
+    rows, page = table(runs), write_report([run.path for run in runs], folder / "report")
+    print_table(title, rows)
+    print(verdict(rows))
+    print(f"report: {page}")
+    return rows, page
+
+
+def print_table(title: str, rows: list[dict[str, Any]]) -> None:
+    """The best first, on standard output; columns in which nothing is known are left out."""
+    from rich.console import Console
+    from rich.table import Table
+
+    known = [name for name in MEASURES if any(row[name] is not None for row in rows)]
+    heads = [{"cpu_seconds": "CPU s", "apart": "seeds apart"}.get(n, n.replace("_", " ")) for n in [*COLUMNS, *known]]
+    shown = Table(*heads, title=title)
+    for row in rows:
+        shown.add_row(*(form(row[name]) for name, form in COLUMNS.items()), *(short(row[name]) for name in known))
+    console = Console()
+    Console(width=None if console.is_terminal else WIDTH).print(shown)
