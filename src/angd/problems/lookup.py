@@ -22,9 +22,8 @@ def check_task(text: str, arguments: Mapping[str, Any]) -> None:
     allowed = _arguments(text)
     for name in arguments:
         if name not in allowed:
-            raise ValueError(
-                f"--{name} says nothing about {text}" + (f"; it takes {_list(allowed)}." if allowed else ".")
-            )
+            takes = f"; it takes {_list(allowed)}" if allowed else ""
+            raise ValueError(f"--{name} says nothing about {text}{takes}.")
     if arguments.get("network", "small") not in NETWORKS:
         raise ValueError(f"--network must be one of {', '.join(NETWORKS)}, got {arguments['network']!r}.")
     if text in TASKS:

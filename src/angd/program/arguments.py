@@ -32,9 +32,8 @@ def parse(argv: Sequence[str], commands: Mapping[str, type]) -> Any:
     """
     name, rest = argv[0], list(argv[1:])
     if name not in commands:
-        raise ValueError(
-            f"There is no command {name!r}; {_near(name, list(commands), 'there are ' + ', '.join(commands))}"
-        )
+        hint = _near(name, list(commands), f"there are {', '.join(commands)}.")
+        raise ValueError(f"There is no command {name!r}; {hint}")
     kind = commands[name]
     if getattr(kind, "of_recipe", False):
         recipe = recipe_of(rest)
@@ -69,9 +68,8 @@ def _option(spec: Field[Any], value: Any, several: bool) -> tuple[Any, Any]:
     shown = "inf" if value == INFINITE else value
     if kind is bool and not several:
         return Annotated[bool, tyro.conf.arg(help=about.get("about", ""))], field(default=value)
-    metavar = (
-        "|".join(map(str, about["choices"])) if "choices" in about else {int: "INT", float: "FLOAT"}.get(kind, "TEXT")
-    )
+    metavar = {int: "INT", float: "FLOAT"}.get(kind, "TEXT")
+    metavar = "|".join(map(str, about["choices"])) if "choices" in about else metavar
     bounds = f", from {about['low']:g} to {about['high']:g}" if "low" in about else ""
     text = f"{about.get('about', '')}{bounds} (default: {shown})"
     shape = f"{metavar},…" if several else metavar
@@ -139,11 +137,8 @@ def _unrecognized(token: str, known: Sequence[str], prog: str) -> str:
     if not option.startswith("-"):
         return f"{prog}: {token!r} is one word too many; {prog} --help tells more."
     hint = _near(option, known, f"{prog} --help shows those there are")
-    first = (
-        ""
-        if any(name in known for name in ("--damping", "--rate")) or prog not in ("angd run", "angd sweep")
-        else (f" Options of a recipe follow its name: {prog} TASK RECIPE {option} …")
-    )
+    without_recipe = prog in ("angd run", "angd sweep") and "--rate" not in known and "--keep" not in known
+    first = f" Options of a recipe follow its name: {prog} TASK RECIPE {option} …" if without_recipe else ""
     return f"{prog} has no option {option}; {hint}.{first}".replace("?.", "?")
 
 

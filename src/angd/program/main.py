@@ -1,5 +1,6 @@
 """The `angd` command. Arguments are parsed and checked before JAX is imported, so a mistake is answered at once."""
 
+import io
 import sys
 import warnings
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ def say(message: Warning | str, category: type[Warning], filename: str, lineno: 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command; exit code 0, or 2 with one sentence on standard error for bad input."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows no Greek still shows the rest
     with warnings.catch_warnings():
         warnings.showwarning = say

@@ -1,4 +1,4 @@
-"""What a process of the program does once: precision, devices, and a task with its configuration. Imports nothing heavy."""
+"""What a process of the program does once: precision, devices, the task of a configuration. Imports nothing heavy."""
 
 import os
 import sys
@@ -41,7 +41,7 @@ def check_source(config: Config, folder: RunFolder) -> Config:
     now = address.source(config.task)
     if config.source is not None and now is not None and now["sha256"] != config.source["sha256"]:
         print(
-            f"angd: {config.task} has changed since {str(folder.path)!r} was begun; the run goes on with what it says now.",
+            f"angd: {config.task} has changed since {str(folder.path)!r} was begun; the run goes on with the new text.",
             file=sys.stderr,
         )
     if config.source is not None and now is None:

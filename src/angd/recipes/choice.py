@@ -52,9 +52,8 @@ def suited(recipe: Recipe, task: Any, changes: Mapping[str, Any] | None = None, 
     family = next((kind for kind in (Vmc, GaussNewton) if isinstance(recipe, kind)), None)
     usual = {} if family is None else {spec.name: spec.default for spec in fields(family)}
     if usual and not task.options.keys() <= usual.keys():
-        raise ValueError(
-            unknown(f"option of {name}, which {task.name} wants,", min(task.options.keys() - usual), usual)
-        )
+        wrong = min(task.options.keys() - usual)
+        raise ValueError(unknown(f"option of {name}, which {task.name} wants,", wrong, usual))
     hints = {k: v for k, v in task.options.items() if k in usual and getattr(recipe, k) == usual[k]}
     return recipe.changed(hints | dict(changes or {}), name)
 

@@ -1,8 +1,8 @@
 """Checkpoints of a run: one file each, written beside its place, read back, and moved there in one go.
 
-A file holds the arrays of a `TrainState`, its numbers, and a digest over both and over what is run, so that whatever was
-edited or cut is noticed. The last two and the best are kept. Where the last one is damaged, the run goes on from the one
-before it, and says so.
+A file holds the arrays of a `TrainState`, its numbers, and a digest over both and over what is run, so that whatever
+was edited or cut is noticed. The last two and the best are kept. Where the last one is damaged, the run goes on from
+the one before it, and says so.
 """
 
 import hashlib
@@ -94,7 +94,7 @@ class Checkpoints:
         whole = dict(head) | {"dtypes": {name: str(array.dtype) for name, array in arrays.items()}}
         text = json.dumps(whole | {"digest": digest(arrays, whole, self.of)})
         with open(path, "wb") as handle:
-            np.savez(handle, **{HEAD: np.array(text), **arrays})
+            np.savez(handle, allow_pickle=False, **{HEAD: np.array(text)}, **arrays)
         self._read(path)
 
     def _read(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -154,8 +154,8 @@ def fit(
       `cpu_seconds`, 60 by default.
     - `key`: a seed, for parameters and samples.
     - `folder`: for checkpoints, metrics and a report. The same call again goes on where the run stands.
-    - `callback(state, info)`: after every step, with a `TrainState` and an `Info`; return "stop" to end the run, "retry"
-      to take the step again with other random numbers.
+    - `callback(state, info)`: after every step, with a `TrainState` and an `Info`; return "stop" to end the run,
+      "retry" to take the step again with other random numbers.
     - `mesh`: devices over which samples are split, `angd.parallel.mesh()`.
     - `progress`: show it on standard error.
 
@@ -234,7 +234,8 @@ def _optimiser(method: Any) -> Any:
     if not (hasattr(method, "init") and hasattr(method, "step")):
         raise ValueError(
             f"fit: a {type(method).__name__} is not a method; give a recipe, the name of one, an angd.ANGD, an optax "
-            "transformation, or an object with init(problem, params, samples) and step(problem, params, samples, state)."
+            "transformation, or an object with init(problem, params, samples) and "
+            "step(problem, params, samples, state)."
         )
     return method
 
@@ -295,8 +296,7 @@ def _train(run: Run, watch: Lines) -> Fit:
 
     with watch:
         try:
-            for record in run.records(on_step):
-                records.append(record)
+            records.extend(run.records(on_step))
         except KeyboardInterrupt:
             run.result = "interrupted"
     if run.failure is not None:

@@ -2,7 +2,8 @@
 
 Budgets count steps, seconds, or the CPU seconds of the process over all its threads, compilation included: the last
 bear the noise of shared machines best. What is spent between steps (evaluation, checkpoints) is not counted. When to
-evaluate depends on the number of the step alone, so that a run which was interrupted sees the same as one which was not.
+evaluate depends on the number of the step alone, so that a run which was interrupted sees the same as one which was
+not.
 """
 
 import math

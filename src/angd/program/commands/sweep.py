@@ -121,9 +121,8 @@ def sweep(options: SweepOptions) -> tuple[Config, list[tuple[Config, list[Record
         run = Run(prepare(task, recipe, config.seed), config, options.folder / f"{number:03d}", 1e9, stops)
         yield from run.records(watch)
 
-    entries = halving(
-        start, [{"number": i} for i in range(len(made))], stops, by=lambda record: record.value(options.by)
-    )
+    numbers = [{"number": i} for i in range(len(made))]
+    entries = halving(start, numbers, stops, by=lambda record: record.value(options.by))
     ranked = [(made[entry.options["number"]][0], entry.records) for entry in entries]
     return ranked[0][0], ranked, task.cpu_seconds
 
