@@ -16,7 +16,6 @@ from typing import Annotated, Any, NoReturn
 
 import tyro
 
-from angd.problems.library import TASKS
 from angd.problems.lookup import check_task
 from angd.recipes.base import INFINITE, Recipe, kind_of
 from angd.recipes.named import named
@@ -50,7 +49,7 @@ def recipe_of(rest: Sequence[str]) -> Recipe | None:
     if not places:
         return None
     check_task(places[0], {})
-    name = places[1] if len(places) > 1 else usual_recipe(places[0], {}) if places[0] in TASKS else None
+    name = places[1] if len(places) > 1 else usual_recipe(places[0], {})
     return None if name is None else named(name).recipe
 
 
@@ -136,10 +135,10 @@ def _unrecognized(token: str, known: Sequence[str], prog: str) -> str:
     option = token.partition("=")[0].replace("_", "-")
     if not option.startswith("-"):
         return f"{prog}: {token!r} is one word too many; {prog} --help tells more."
-    hint = _near(option, known, f"{prog} --help shows those there are")
-    without_recipe = prog in ("angd run", "angd sweep") and "--rate" not in known and "--keep" not in known
-    first = f" Options of a recipe follow its name: {prog} TASK RECIPE {option} …" if without_recipe else ""
-    return f"{prog} has no option {option}; {hint}.{first}".replace("?.", "?")
+    hint = _near(option, known, f"{prog} --help shows those there are.")
+    if prog in ("angd run", "angd sweep") and not {"--rate", "--keep"} & set(known):
+        hint = f"options of a recipe follow its name, {prog} TASK RECIPE {option} …"
+    return f"{prog} has no option {option}; {hint}"
 
 
 def _values(message: str) -> str:

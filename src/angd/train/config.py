@@ -68,10 +68,10 @@ class Config:
         check_settings(rest)
         given = dict(arguments or {})
         check_task(task, given)
-        if task in TASKS:
-            given = {name: value for name, value in given.items() if (name, value) != ("network", "small")}
-            recipe = recipe or usual_recipe(task, given)
-            check_fit(recipe, TASKS[task].density, task)
+        given = {name: value for name, value in given.items() if (name, value) != ("network", "small")}
+        recipe, density = recipe or usual_recipe(task, given), is_density(task)
+        if recipe is not None and density is not None:
+            check_fit(recipe, density, task)
         if changes and recipe is None:
             raise ValueError(f"Say whose options these are: {task} RECIPE --{next(iter(changes))} …, e.g. {task} adam.")
         options = {} if recipe is None else _typed(recipe, changes or {})
@@ -153,11 +153,18 @@ class Config:
         return cls.from_dict(data, repr(str(path)))
 
 
-def usual_recipe(task: str, arguments: Mapping[str, Any]) -> str:
-    """What a built-in task is run with when nobody says."""
-    if TASKS[task].density:
+def usual_recipe(task: str, arguments: Mapping[str, Any]) -> str | None:
+    """What a built-in task or a molecule is run with when nobody says; None where only the task itself can say."""
+    if is_density(task):
         return "angd-fr"
+    if task not in TASKS:
+        return None
     return "energy-large" if arguments.get("network") == "paper" else "energy"
+
+
+def is_density(task: str) -> bool | None:
+    """Whether a task seeks a density, None where that is not known before it is built."""
+    return TASKS[task].density if task in TASKS else True if task.endswith(".xyz") else None
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
