@@ -21,6 +21,21 @@ def check_start(problem: object, params: PyTree, samples: Any) -> None:
             problem.check_start(params, first)
 
 
+def check_samples(samples: Any, owner: str) -> None:
+    """Refuse what is neither `Samples` nor a dictionary of them."""
+    parts = list(samples.values()) if isinstance(samples, dict) else [samples]
+    strangers = [part for part in parts if not isinstance(part, Samples)]
+    if strangers or not parts:
+        found = f"{type(strangers[0]).__name__} in it" if strangers and isinstance(samples, dict) else _kind(samples)
+        raise ValueError(
+            f"{owner}: samples must be angd.Samples(x), or a dictionary of them with one for each term, got {found}."
+        )
+
+
+def _kind(samples: Any) -> str:
+    return "an empty dictionary" if isinstance(samples, dict) else f"{type(samples).__name__}: wrap it, Samples(x)"
+
+
 class Samples(eqx.Module):
     """Points `x` (a pytree whose leaves share a leading axis of length n) with weights `omega`, 1/n unless given.
 

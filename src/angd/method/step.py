@@ -17,7 +17,7 @@ from angd.flow.coefficients import ARGFlow, Coefficients
 from angd.method.controllers.base import AbstractController, Constant, Proposal, Trial
 from angd.method.jacobian import check_params
 from angd.method.metrics.base import AbstractMetric, LinearisedStep, Previous, StepContext, StepOutcome
-from angd.method.samples import check_start
+from angd.method.samples import check_samples, check_start
 from angd.method.show import described
 from angd.method.solvers.base import AbstractSolver, Prepared
 from angd.method.system import AbstractSystem, gram_like
@@ -106,6 +106,7 @@ class ANGD(eqx.Module):
         floating-point arrays; `samples`, `Samples`, or a dictionary of them, one for each term of the loss.
         """
         check_params(params)
+        check_samples(samples, "ANGD")
         params = jax.tree.map(jnp.asarray, params)
         check_start(problem, params, samples)
         if self.controller.compares_losses:
@@ -130,7 +131,9 @@ class ANGD(eqx.Module):
 
         **Returns:** new parameters, the samples (moved, if the metric moves them), the new state and an `Info`.
         """
+        check_samples(samples, "ANGD")
         params = jax.tree.map(jnp.asarray, params)
+        self._check_state(problem, params, samples, state)
         c = self.flow.step(state.k, state.t, state.beta_prev)
         context = self._context(problem, params, samples, state.previous, c)
         linear = self.metric.linearise(context)
@@ -171,6 +174,12 @@ class ANGD(eqx.Module):
         previous = Previous(context.params, trial.d, kept, jnp.ones((), bool))
         params = combine((1.0, context.params), (outcome.stride, trial.d))
         return params, self.metric.move(context, linear, outcome), previous
+
+    def _check_state(self, problem: object, params: PyTree, samples: Any, state: State) -> None:
+        if not isinstance(state, State):
+            check_state(state, None, "ANGD")
+        expected = self._at_rest(problem, params, samples), self.controller.init(self._damping())
+        check_state((state.previous, state.controller), expected, "ANGD")
 
     def _at_rest(self, problem: object, params: PyTree, samples: Any) -> Previous:
         return Previous.at_rest(params, self.metric.init(problem, params, samples))
@@ -220,6 +229,15 @@ class ANGD(eqx.Module):
         if not isinstance(beta, schedules.ConstantSchedule) or not schedules.is_concrete(beta.value):
             return True
         return float(beta.value) != 0
+
+
+def check_state(state: PyTree, expected: PyTree, owner: str) -> None:
+    """Refuse what is not built like the state that this optimiser's `init` returns for these parameters."""
+    if jax.tree.structure(state) != jax.tree.structure(expected):
+        raise ValueError(
+            f"{owner}: the last argument of step is the state that init, or the step before, returned for these "
+            "parameters and this optimiser; got another object."
+        )
 
 
 def _check_pair(metric: AbstractMetric, solver: AbstractSolver, transport: AbstractTransport) -> None:

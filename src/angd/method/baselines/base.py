@@ -13,7 +13,7 @@ from angd.method.jacobian import check_params
 from angd.method.metrics.pointwise import over, variations
 from angd.method.protocols import DensityProblem, GivesLossOf, LossProblem
 from angd.method.samples import check_start
-from angd.method.step import Info
+from angd.method.step import Info, check_state
 from angd.results import RESULTS
 from angd.tree import all_finite, dot, norm, where
 
@@ -37,6 +37,7 @@ class AbstractBaseline(eqx.Module):
         def loss(params: PyTree) -> Any:
             return problem.loss(params, samples) if isinstance(problem, LossProblem) else jnp.nan
 
+        check_state(state, jax.eval_shape(self.rule().init, params), type(self).__name__)
         value, gradient, samples = slope(problem, params, samples)
         update, after = self.rule().update(gradient, state, params, value=value, grad=gradient, value_fn=loss)
         moved = optax.apply_updates(params, update)

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float, PyTree
 from angd.method.baselines.base import report
 from angd.method.jacobian import check_params
 from angd.method.protocols import LossProblem
+from angd.method.step import check_state
 from angd.tree import all_finite, where
 
 
@@ -43,6 +44,7 @@ class SelfScaledBroyden(eqx.Module):
         self, problem: LossProblem, params: PyTree, samples: Any, state: Float[Array, "p p"]
     ) -> tuple[PyTree, Any, Float[Array, "p p"], Any]:
         theta, unravel = ravel_pytree(params)
+        _check_state(state, theta.size)
 
         def loss(theta: Float[Array, "p"]) -> Float[Array, ""]:
             return problem.loss(unravel(theta), samples)
@@ -59,6 +61,11 @@ class SelfScaledBroyden(eqx.Module):
         found: Any = search.update(d, search.init(theta), theta, value=value, grad=g, value_fn=loss)
         s, after = found
         return s, after.grad
+
+
+def _check_state(H: Any, p: int) -> None:
+    if not eqx.is_array(H) or H.shape != (p, p):
+        check_state(H, None, "SelfScaledBroyden")
 
 
 def _update(H: Float[Array, "p p"], s: Array, y: Array, g: Array) -> Float[Array, "p p"]:

@@ -191,6 +191,14 @@ def one_measure(samples: Any, on: str, metric: AbstractMetric) -> Samples:
     return samples[on]
 
 
+def one_batch(samples: Any, metric: AbstractMetric) -> Samples:
+    """The samples of a metric that takes no dictionary."""
+    if isinstance(samples, Samples):
+        return samples
+    names = ", ".join(map(repr, sorted(samples))) if isinstance(samples, dict) else type(samples).__name__
+    raise ValueError(f"{type(metric).__name__} takes one batch of Samples, not one for each term, got {names}.")
+
+
 def known_loss(context: StepContext, f: Float[Array, "n"] | None = None) -> Float[Array, ""] | None:
     """L, if the problem can tell: by `loss_of(variations, samples)` from what is known already, or by `loss`."""
     problem = context.problem

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from angd.method.metrics.base import AbstractMetric, LinearisedStep, StepContext, StepOutcome, known_loss
+from angd.method.metrics.base import AbstractMetric, LinearisedStep, StepContext, StepOutcome, known_loss, one_batch
 from angd.method.protocols import DensityProblem, require
 from angd.method.samples import Samples
 from angd.method.system import Rows, row_weights
@@ -53,6 +53,7 @@ class FisherRao(AbstractDensityMetric):
 
     def linearise(self, context: StepContext) -> DensityStep:
         problem = require(context.problem, DensityProblem, self)
+        one_batch(context.samples, self)
         context, f, f_old = context.vetted(problem, context.hessian)
         O = context.jacobian(problem.log_density, context.samples.x)
         omega = row_weights(context.samples.omega, O)

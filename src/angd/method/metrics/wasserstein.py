@@ -8,7 +8,7 @@ steps, the velocities are fitted to a field and read where the walkers are now. 
 ∂_t log ρ, another metric than the flow's: the direction need not descend, pair it with `Restart()`.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -18,7 +18,15 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian import AbstractJacobian
-from angd.method.metrics.base import AbstractMetric, Invert, LinearisedStep, StepContext, StepOutcome, known_loss
+from angd.method.metrics.base import (
+    AbstractMetric,
+    Invert,
+    LinearisedStep,
+    StepContext,
+    StepOutcome,
+    known_loss,
+    one_batch,
+)
 from angd.method.metrics.fisher_rao import AbstractDensityMetric, DensityStep
 from angd.method.metrics.pointwise import forces, pull
 from angd.method.metrics.refit import AbstractRefit, AffineRefit
@@ -69,9 +77,9 @@ class Wasserstein(AbstractMetric):
             if value is not None and not value > 0:
                 raise ValueError(f"Wasserstein: {name} must be positive (or None), got {value}.")
 
-    def init(self, problem: object, params: PyTree, samples: Samples) -> WassersteinState:
-        zero = zeros_like(samples.x)
-        return WassersteinState(samples.x, zero, zero)
+    def init(self, problem: object, params: PyTree, samples: Any) -> WassersteinState:
+        x = one_batch(samples, self).x
+        return WassersteinState(x, zeros_like(x), zeros_like(x))
 
     def momentum(self, context: StepContext) -> PyTree:
         """None: the momentum of the flow is in the velocities, and so in v."""
@@ -79,7 +87,7 @@ class Wasserstein(AbstractMetric):
 
     def linearise(self, context: StepContext) -> TransportStep:
         problem = require(context.problem, DensityProblem, self)
-        check_points(context.samples.x, self)
+        check_points(one_batch(context.samples, self).x, self)
         context, f, _ = context.vetted(problem)
         F = field_force(problem, context.params, context.samples.x, self.clip)
         rest = scale(-context.force_scale, F)
@@ -139,7 +147,7 @@ class ParametricWasserstein(AbstractDensityMetric):
                 "ParametricWasserstein has no velocities for beta to act on: take beta=0 or Wasserstein()."
             )
         problem = require(context.problem, DensityProblem, self)
-        check_points(context.samples.x, self)
+        check_points(one_batch(context.samples, self).x, self)
         context, f, _ = context.vetted(problem)
         F = field_force(problem, context.params, context.samples.x, self.clip)
         O, omega = score(context, problem)

@@ -1,7 +1,8 @@
 """Fully connected networks as plain functions of their parameters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -25,6 +26,11 @@ class Model(Protocol):
         ...
 
 
+def _widths(widths: int | Sequence[int]) -> tuple[int, ...]:
+    """One layer may be given by its width alone."""
+    return (int(widths),) if isinstance(widths, Integral) else tuple(widths)
+
+
 class Network(eqx.Module):
     """z ↦ embed(z) → layers of `widths` → `outputs` numbers (a scalar field if None).
 
@@ -32,7 +38,7 @@ class Network(eqx.Module):
     module, so that the network is the same object in every step.
     """
 
-    widths: tuple[int, ...] = eqx.field(static=True, converter=tuple)
+    widths: tuple[int, ...] = eqx.field(static=True, converter=_widths)
     outputs: int | None = eqx.field(static=True, default=None)
     activation: str = eqx.field(static=True, default="tanh")
     embed: Callable[[Array], Array] | None = eqx.field(static=True, default=None)
@@ -40,8 +46,8 @@ class Network(eqx.Module):
     def __check_init__(self):
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"Network: activation must be one of {sorted(ACTIVATIONS)}, got {self.activation!r}.")
-        if not self.widths or min(self.widths) < 1:
-            raise ValueError(f"Network: widths must be positive, got {self.widths}.")
+        if not self.widths or not all(isinstance(width, Integral) and width >= 1 for width in self.widths):
+            raise ValueError(f"Network: widths must be positive whole numbers, (20, 20), got {self.widths}.")
         if self.outputs is not None and self.outputs < 1:
             raise ValueError(f"Network: outputs must be None, for a scalar field, or at least 1, got {self.outputs}.")
 

@@ -46,6 +46,7 @@ class Problem(eqx.Module):
     constraint: Callable[[Array, Array], Array] | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
+        _check_kinds(self)
         if INTERIOR in self.conditions:
             raise ValueError(f"Problem: {INTERIOR!r} is the equation's own name; call the condition something else.")
         for name, condition in self.conditions.items():
@@ -87,6 +88,24 @@ class Problem(eqx.Module):
 
     def weight(self, name: str) -> float:
         return 1.0 if name == INTERIOR else self.conditions[name].weight
+
+
+def _check_kinds(problem: Problem) -> None:
+    """Refuse things of the wrong kind by name."""
+    network, domain, conditions = problem.network, problem.domain, problem.conditions
+    if isinstance(network, type) or not isinstance(network, Model):
+        name = network.__name__ if isinstance(network, type) else type(network).__name__
+        raise ValueError(
+            f"Problem: the network must have init(key, dimension) and be called as network(params, z), which {name} "
+            "does not: use Network((20, 20)), or wrap yours in a class with these two methods."
+        )
+    if not isinstance(domain, Box):
+        raise ValueError(f"Problem: the domain must be a Box, `Box((0, 1), (-1, 1))`, got {domain!r}.")
+    if not isinstance(conditions, dict) or not all(isinstance(c, Condition) for c in conditions.values()):
+        found = "other values" if isinstance(conditions, dict) else type(conditions).__name__
+        raise ValueError(
+            f"Problem: conditions must be a dictionary from names to Condition, {{}} for none, got {found}."
+        )
 
 
 def _on_field(problem: Problem, equation: Equation) -> Callable[..., Array]:

@@ -15,7 +15,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
-from scipy.stats import qmc
 
 from angd.method.samples import Samples
 from angd.problems.pinn.domains import Faces
@@ -75,6 +74,8 @@ class Sobol(AbstractIndifferent):
         self.counts = _Counts(counts)
 
     def draw(self, key: Array, place: Any, n: int) -> PyTree:
+        from scipy.stats import qmc  # takes as long to import as JAX
+
         points = qmc.Sobol(place.dimension, scramble=False).random_base2(max(n - 1, 1).bit_length())[:n]
         shift = jax.random.uniform(key, (1, place.dimension))
         return place.place((jnp.asarray(points) + shift) % 1.0)

@@ -154,7 +154,7 @@ class AroundNuclei(eqx.Module):
         return homes[None] + self.spread * jax.random.normal(key, (walkers, *homes.shape))
 
 
-class Gaussian(eqx.Module):
+class GaussianStart(eqx.Module):
     """n particles in d dimensions, placed independently around the origin."""
 
     particles: int = eqx.field(static=True)
