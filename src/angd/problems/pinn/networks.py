@@ -1,6 +1,6 @@
 """Fully connected networks as plain functions of their parameters."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
@@ -26,9 +26,9 @@ class Model(Protocol):
         ...
 
 
-def _widths(widths: int | Sequence[int]) -> tuple[int, ...]:
+def _widths(widths: int | Iterable[int]) -> tuple[int, ...]:
     """One layer may be given by its width alone."""
-    return (int(widths),) if isinstance(widths, Integral) else tuple(widths)
+    return tuple(widths) if isinstance(widths, Iterable) else (widths,)
 
 
 class Network(eqx.Module):
