@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from angd.method import baselines
-from angd.method.samples import Samples
+import angd
 from angd.problems.pinn import Network
 from angd.problems.vmc import GaussianStart, GroundState, Metropolis, Trap
 
 KEY = jax.random.key(0)
+OPTIMISER = angd.ANGD(angd.ARGFlow(h=0.1), angd.FisherRao(), angd.Kernel())
 
 UNTYPED = """
 import equinox as eqx
@@ -87,7 +87,7 @@ def test_a_ground_state_that_is_described_wrongly_is_one_sentence(misuse):
     log_psi, potential, words = MISUSES[misuse]
     problem, params = GroundState(log_psi, potential), {"a": jnp.ones(())}
     with pytest.raises(ValueError, match=words) as refusal:
-        baselines.adam().init(problem, params, Samples(jnp.ones((4, 2, 1))))
+        OPTIMISER.init(problem, params, angd.Samples(jnp.ones((4, 2, 1))))
     assert "\n" not in str(refusal.value)
 
 

@@ -32,7 +32,15 @@ class ConstantSchedule(eqx.Module):
 
 
 class InverseTime(eqx.Module):
-    """`value / (1 + decay k)`, the usual decay of a step size."""
+    """`value / (1 + decay k)`, the usual decay of a step size.
+
+    **Arguments:**
+
+    - `value`: at the first step.
+    - `decay`: ε ≥ 0; 1e-4 for 10⁵ steps (SPRING), 1e-3 for 10⁴.
+
+    **Returns:** called as `(k, t)`, a number.
+    """
 
     value: Number
     decay: Number
@@ -86,7 +94,14 @@ class Times(eqx.Module):
 
 
 class OverTime(eqx.Module):
-    """`value / t`: vanishing damping, for which the O(1/t²) rate is proved."""
+    """`value / t`: vanishing damping, for which the O(1/t²) rate is proved.
+
+    **Arguments:**
+
+    - `value`: α of α/t; 3 is Nesterov's, and the least that the theorem allows.
+
+    **Returns:** called as `(k, t)`, a number.
+    """
 
     value: Number
 

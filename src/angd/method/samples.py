@@ -37,9 +37,17 @@ def _kind(samples: Any) -> str:
 
 
 class Samples(eqx.Module):
-    """Points `x` (a pytree whose leaves share a leading axis of length n) with weights `omega`, 1/n unless given.
+    """Points along a leading axis, each with its weight ω.
 
-    `weight` multiplies them all: the weight of a term of the loss belongs here, not into its residual.
+    **Arguments:**
+
+    - `x`: the points, a pytree whose leaves share a leading axis of length n: (n, d), or (n, electrons,
+      3).
+    - `omega`: weights ω ≥ 0, shape (n,); 1/n by default, quadrature weights where there are any.
+    - `weight`: multiplies them all: the weight of a term of the loss belongs here, not into its
+      residual.
+
+    **Example:** `angd.Samples(jax.random.normal(key, (1000, 2)))`
     """
 
     x: PyTree

@@ -28,14 +28,30 @@ from angd.tree import all_finite, where
 
 
 class SelfScaledBroyden(eqx.Module):
-    """A dense quasi-Newton method with optax's zoom line search, for problems with `loss(params, samples)`.
+    """A dense quasi-Newton method with optax's zoom line search (Al-Baali and Khalfan 2005).
 
-    Points should serve many steps (`Renewed`, `Fixed`); H survives when they change. It holds p × p numbers.
+    For problems with `loss(params, samples)`. Points should serve many steps (`Renewed`, `Fixed`); H
+    survives
+    when they change. It holds p × p numbers.
+
+    **Arguments:**
+
+    - `line_search_steps`: losses and gradients at most in one line search.
     """
 
     line_search_steps: int = eqx.field(static=True, default=20)
 
     def init(self, problem: LossProblem, params: PyTree, samples: Any) -> Float[Array, "p p"]:
+        """H = I.
+
+        **Arguments:**
+
+        - `problem`: with `loss(params, samples)`.
+        - `params`: a pytree of p real floating-point numbers.
+        - `samples`: what the loss takes.
+
+        **Returns:** the identity, shape (p, p).
+        """
         check_params(params)
         flat, _ = ravel_pytree(params)
         return jnp.eye(flat.size, dtype=flat.dtype)
@@ -43,6 +59,17 @@ class SelfScaledBroyden(eqx.Module):
     def step(
         self, problem: LossProblem, params: PyTree, samples: Any, state: Float[Array, "p p"]
     ) -> tuple[PyTree, Any, Float[Array, "p p"], Any]:
+        """One step along −H ∂L, and the update of H.
+
+        **Arguments:**
+
+        - `problem`: with `loss(params, samples)`.
+        - `params`: the present parameters.
+        - `samples`: what the loss takes.
+        - `state`: H, shape (p, p), as `init` or the step before returned it.
+
+        **Returns:** new parameters, the samples, the new H and an `Info`.
+        """
         theta, unravel = ravel_pytree(params)
         _check_state(state, theta.size)
 

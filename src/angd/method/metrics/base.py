@@ -118,10 +118,13 @@ class LinearisedStep(eqx.Module):
 
 
 class StepOutcome(eqx.Module):
-    """How a step was taken.
+    """How a step was taken, for the metric to remember.
 
-    **Attributes:** `stride`: θ moved by `stride` d; `restarted`: without momentum; `downhill`: along the natural
-    gradient of the projection, the last resort of `Restart`.
+    **Attributes:**
+
+    - `stride`: θ moved by `stride` d.
+    - `restarted`: without momentum.
+    - `downhill`: along the natural gradient of the projection, the last resort of `Restart`.
     """
 
     stride: Array
@@ -130,7 +133,7 @@ class StepOutcome(eqx.Module):
 
 
 class AbstractMetric(eqx.Module):
-    """A row of the table of metrics.
+    """A metric: a subclass turns the problem at the samples into a sampled system, `linearise(context)`.
 
     **Attributes:**
 

@@ -22,9 +22,14 @@ from angd.method.system import Rows, row_weights
 
 
 class GGN(AbstractMetric):
-    """The metric that a convex cost induces, for problems with `field(params, x)` and `cost(z, x)`.
+    """Generalised Gauss–Newton, G = (∂z)ᵀ ∇²ℓ (∂z), the metric that a convex cost induces (Schraudolph 2002).
 
-    `correction=False` freezes H, which is cheaper and no longer follows the flow.
+    For problems with `field(params, x)` and `cost(z, x)`.
+
+    **Arguments:**
+
+    - `correction`: False freezes the Hessian of the cost, which is cheaper and no longer follows the
+      flow.
     """
 
     correction: bool = eqx.field(static=True, default=True)

@@ -54,14 +54,18 @@ class TransportStep(LinearisedStep):
 
 
 class Wasserstein(AbstractMetric):
-    """The metric of optimal transport, for problems with `log_density(params, x)` and `variation(params, x)`.
+    """The metric of optimal transport: samples are particles that move with the flow, the model follows them.
 
-    `step` returns the moved samples.
+    For problems with `log_density(params, x)` and `variation(params, x)`; `step` returns the moved
+    samples.
+    Without momentum and with `KFAC` it is in essence WQMC (Neklyudov et al. 2023). Pair it with
+    `Restart`.
 
     **Arguments:**
 
-    - `refit`: how velocities are carried over when other samples come back, an `AbstractRefit`; None leaves them on
-      their particles, for flows without a Markov chain.
+    - `refit`: how velocities are carried over when other samples come back, an `AbstractRefit`; None
+      leaves
+      them on their particles, for flows without a Markov chain.
     - `clip`: bound of each coordinate of ∇f; 1 suits atoms and molecules, None is no bound.
     - `reset`: velocities with a coordinate beyond this lose that coordinate; None keeps all.
     """
@@ -130,12 +134,14 @@ class Wasserstein(AbstractMetric):
 
 
 class ParametricWasserstein(AbstractDensityMetric):
-    """Wasserstein-2 with the momentum kept in the parameters: no velocities, so a Markov chain may do what it likes.
+    """Wasserstein-2 with the momentum kept in the parameters: no velocities, so any Markov chain will do.
 
-    The force is transported as in `Wasserstein`; momentum is that of the scores (with `CurrentJVP`, of coordinates):
-    cheap and not the flow's. β must be 0.
+    The force is transported as in `Wasserstein`; momentum is that of the scores (with `CurrentJVP`, of
+    coordinates): cheap and not the flow's. β must be 0.
 
-    **Arguments:** `clip` bounds each coordinate of ∇f; 1 suits atoms and molecules, None is no bound.
+    **Arguments:**
+
+    - `clip`: bound of each coordinate of ∇f; 1 suits atoms and molecules, None is no bound.
     """
 
     clip: float | None = None

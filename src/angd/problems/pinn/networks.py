@@ -32,10 +32,19 @@ def _widths(widths: int | Iterable[int]) -> tuple[int, ...]:
 
 
 class Network(eqx.Module):
-    """z ↦ embed(z) → layers of `widths` → `outputs` numbers (a scalar field if None).
+    """A fully connected network: z ↦ embed(z) → layers → a number or a vector.
 
-    `embed` maps a point to features (periodic coordinates, a change of scale); it must be a function known by name or a
-    module, so that the network is the same object in every step.
+    **Arguments:**
+
+    - `widths`: of the hidden layers, (20, 20); one number is one layer.
+    - `outputs`: components of the field; None, the default, is a scalar field.
+    - `activation`: "tanh", or "sin" for fields that oscillate.
+    - `embed`: maps a point (D,) to features (F,), such as `Periodic`; a function known by name or a
+      module, so that the network is the same object in every step.
+
+    **Returns:** called as `network(params, z)`, u(z); `network.init(key, dimension)` makes parameters.
+
+    **Example:** `Network((20, 20), embed=Periodic(axis=1, period=2.0))`
     """
 
     widths: tuple[int, ...] = eqx.field(static=True, converter=_widths)
@@ -71,9 +80,16 @@ class Network(eqx.Module):
 
 
 class Periodic(eqx.Module):
-    """Features of a field that repeats along one coordinate: `Network(..., embed=Periodic(axis=1, period=2.0))`.
+    """Features of a field that repeats along one coordinate.
 
     The coordinate z is replaced by cos 2πz/period and sin 2πz/period, behind the others.
+
+    **Arguments:**
+
+    - `axis`: the coordinate.
+    - `period`: > 0.
+
+    **Returns:** called with a point of shape (D,), features of shape (D + 1,).
     """
 
     axis: int = eqx.field(static=True)
@@ -96,10 +112,18 @@ def _signs(parity: Any) -> tuple[int, ...] | int:
 
 
 class Mirrored(eqx.Module):
-    """A field with a mirror: u(z) = N(z) + s N(z̃), z̃ the image of z in the plane where coordinate `axis` is `about`.
+    """A field with a mirror: u(z) = N(z) + s N(z̃), z̃ the image of z in a plane across one coordinate.
 
-    `parity` s is −1 for an odd field, 1 for an even one, or one sign for each component. One half of the domain then
-    says everything, so that an equation with this symmetry needs half the points.
+    One half of the domain then says everything: an equation with this symmetry needs half the points.
+
+    **Arguments:**
+
+    - `network`: N, a `Network`.
+    - `axis`: the coordinate that is mirrored.
+    - `parity`: s, −1 for an odd field, 1 for an even one, or one sign for each component.
+    - `about`: where the mirror stands on that coordinate.
+
+    **Example:** `Mirrored(Network((20, 20)), axis=1)`
     """
 
     network: Network

@@ -26,7 +26,15 @@ class RefusedWave(ValueError):
 
 
 class Clipping(eqx.Module):
-    """Local energies within centre ± `width` × mean absolute deviation; what is not finite counts as the centre."""
+    """Local energies within centre ± width × mean absolute deviation; what is not finite counts as the centre.
+
+    **Arguments:**
+
+    - `width`: of the window, in mean absolute deviations; 5 is usual, None does not clip.
+    - `centre`: "median" or "mean".
+
+    **Returns:** called with energies of shape (n,), the clipped ones.
+    """
 
     width: float | None = 5.0
     centre: str = eqx.field(static=True, default="median")
@@ -51,11 +59,18 @@ class Clipping(eqx.Module):
 
 
 class GroundState(eqx.Module):
-    """Find the ψ of least energy: `log_psi(params, x)` → (sign, log|ψ|) and a potential V(x), both at one x, (n, d).
+    """Find the ψ of least energy: L = E[E_L], with δL/δρ = E_L = −½ (Δ log|ψ| + |∇ log|ψ||²) + V.
 
-    Local energies are computed `chunk` walkers at a time; `sparsity` > 0 lets folx use sparse Jacobians up to that many
-    entries; None: from the size of x. `clipping` acts on the force, and so on the energies of training that a
-    step reports; `evaluate` clips nothing.
+    **Arguments:**
+
+    - `log_psi`: `log_psi(params, x)` at one x of shape (n, d), the pair of numbers (sign, log|ψ|).
+    - `potential`: V(x), one number; `Coulomb(molecule)`, `Trap()` or your own.
+    - `clipping`: acts on the force, and so on the energies of training that a step reports; `evaluate`
+      clips nothing.
+    - `chunk`: walkers whose local energies are computed at a time; None: from the size of x.
+    - `sparsity`: > 0 lets folx use sparse Jacobians up to that many entries; None: from the size of x.
+
+    **Example:** `GroundState(lambda p, x: (jnp.ones(()), -p * jnp.sum(x**2)), Trap())`
     """
 
     log_psi: Wave
@@ -104,7 +119,6 @@ class GroundState(eqx.Module):
         potential, if it has any) change places."""
         spins = getattr(self.potential, "spins", None) if spins is None else spins
         sign, log = signed(self.log_psi(params, x))
-        one_number(self.potential(x), x)
         if jnp.iscomplexobj(sign) or jnp.iscomplexobj(log):
             raise RefusedWave(
                 "log_psi must return a real sign and log|ψ|: the phase of a complex wave function is not seen by the "
@@ -179,7 +193,16 @@ def chunk_size(shape: tuple[int, ...]) -> int:
 
 
 def energy(problem: GroundState, params: PyTree, samples: Samples) -> tuple[Array, Array, Array]:
-    """Mean and variance of the finite local energies, and how many are not finite."""
+    """The energy at given samples.
+
+    **Arguments:**
+
+    - `problem`: a `GroundState`.
+    - `params`: of its wave function.
+    - `samples`: walkers x of shape (N, n, d).
+
+    **Returns:** mean and variance of the finite local energies, and how many are not finite.
+    """
     energies = problem.local_energies(params, samples.x)
     good = jnp.isfinite(energies)
     kept = jnp.where(good, energies, jnp.nan)
