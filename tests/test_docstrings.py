@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import angd
-from angd.recipes import base, named
+from angd.recipes.base import Recipe
+from angd.recipes.named import RECIPES as BY_NAME
 
 ROOMS = ["angd", "angd.method.baselines", "angd.problems.pinn", "angd.problems.vmc"]
 # Constants: what they hold is said where they are defined. Modules have docstrings of their own.
@@ -35,7 +36,9 @@ def public(room: str) -> list[tuple[str, Any]]:
 
 NAMES = dict(entry for room in ROOMS for entry in public(room))
 MODULES = [f"angd.{name}" for name in vars(angd)["__all__"] if inspect.ismodule(getattr(angd, name))]
-RECIPES = {type(entry.recipe).__name__: type(entry.recipe) for entry in named.RECIPES.values()}
+RECIPES = {type(entry.recipe).__name__: type(entry.recipe) for entry in BY_NAME.values()} | {
+    name: thing for name, thing in public("angd.recipes") if inspect.isclass(thing) and issubclass(thing, Recipe)
+}
 
 
 def parameters(thing: Any) -> list[str]:
@@ -98,7 +101,7 @@ def test_a_public_module_says_what_it_holds(name):
 def test_every_option_of_a_recipe_has_its_text(name):
     recipe = RECIPES[name]
     assert is_dataclass(recipe)
-    assert issubclass(recipe, base.Recipe)
+    assert issubclass(recipe, Recipe)
     assert (recipe.__doc__ or "").strip()
     assert not [spec.name for spec in fields(recipe) if not spec.metadata.get("about", "").strip()]
 
