@@ -20,7 +20,7 @@ from angd.problems.vmc import (
     Coulomb,
     ElectronRefit,
     FermiNet,
-    Gaussian,
+    GaussianStart,
     Graded,
     GroundState,
     HartreeFock,
@@ -74,7 +74,7 @@ def test_local_energies_of_exact_states_are_constant(wave, potential, shape, ene
 def test_exact_states_are_found_with_no_variance(optimiser, wave, potential, shape, energy):
     """From ζ = 0.7, where ⟨E⟩ = ζ²/2 − ζ; and three particles in a plane trap, from a = 0.7."""
     problem = GroundState(wave, potential, Clipping(None))
-    chain = Metropolis(Gaussian(*shape), walkers=200, burn_in=100, moves=5)
+    chain = Metropolis(GaussianStart(*shape), walkers=200, burn_in=100, moves=5)
     flow = angd.ARGFlow.momentum(0.5, 0.3)
     opt = (
         angd.ANGD(flow, angd.FisherRao(), angd.Kernel(1e-6))
@@ -100,7 +100,7 @@ def test_an_evaluation_is_in_the_precision_of_the_parameters_and_compiled_once(d
         seen.append(x.dtype)
         return Trap()(x)
 
-    chain = Metropolis(Gaussian(2, 1), walkers=8, burn_in=2, moves=2)
+    chain = Metropolis(GaussianStart(2, 1), walkers=8, burn_in=2, moves=2)
     found = evaluate(GroundState(bell, watched), jnp.ones((), dtype), chain, jax.random.key(0), 4)
     assert seen == [dtype]
     assert abs(found.energy - 1.0) < 1e-5
@@ -308,7 +308,7 @@ def test_pretraining_brings_orbitals_to_hartree_fock():
 def test_chains_sample_the_density_and_find_their_width(chain):
     """ψ = exp(−x²/2): every coordinate of |ψ|² has variance ½."""
     problem = GroundState(bell, Trap())
-    made = chain(Gaussian(2, 1, spread=3.0), walkers=1000, burn_in=200, moves=20)
+    made = chain(GaussianStart(2, 1, spread=3.0), walkers=1000, burn_in=200, moves=20)
     walkers = eqx.filter_jit(made)(jax.random.key(0), problem, jnp.ones(()))
     walkers = eqx.filter_jit(made.move)(jax.random.key(1), problem, jnp.ones(()), walkers)
     assert abs(walkers.acceptance - made.target) < 0.1
@@ -318,7 +318,7 @@ def test_chains_sample_the_density_and_find_their_width(chain):
 
 def test_one_electron_moves_sample_the_same():
     problem = GroundState(bell, Trap())
-    made = Metropolis(Gaussian(3, 1, spread=3.0), walkers=600, burn_in=400, moves=1, one=True)
+    made = Metropolis(GaussianStart(3, 1, spread=3.0), walkers=600, burn_in=400, moves=1, one=True)
     walkers = eqx.filter_jit(made)(jax.random.key(0), problem, jnp.ones(()))
     assert np.isclose(np.var(walkers.x), 0.5, rtol=0.1)
     moved = made.move(jax.random.key(1), problem, jnp.ones(()), walkers)
@@ -389,7 +389,7 @@ def test_local_energies_that_are_not_finite_do_not_reach_the_force():
 
 
 def test_a_wave_function_without_finite_energies_is_refused_and_frozen_chains_are_seen():
-    chain = Metropolis(Gaussian(1, 1), walkers=4, burn_in=1, moves=1)
+    chain = Metropolis(GaussianStart(1, 1), walkers=4, burn_in=1, moves=1)
     broken = GroundState(lambda params, x: (jnp.ones(()), jnp.nan * x.sum()), Trap())
     with pytest.raises(RefusedWave, match="log_psi is not finite"):
         evaluate(broken, None, chain, jax.random.key(0), 4)
@@ -401,7 +401,7 @@ def test_a_wave_function_without_finite_energies_is_refused_and_frozen_chains_ar
 
 def test_walkers_over_two_devices_have_the_same_energies_and_are_not_gathered():
     problem = GroundState(lambda a, x: (jnp.ones(()), -a * jnp.sum(x**2)), lambda x: jnp.sum(x**4), chunk=4)
-    chain = Metropolis(Gaussian(2, 3), walkers=24, burn_in=3, moves=2)
+    chain = Metropolis(GaussianStart(2, 3), walkers=24, burn_in=3, moves=2)
     params, walkers = jnp.asarray(0.7), eqx.filter_jit(chain)(jax.random.key(0), problem, jnp.asarray(0.7))
     mesh = angd.parallel.mesh(jax.devices()[:2])
     split, here = angd.split(walkers, mesh), angd.replicate(params, mesh)

@@ -210,7 +210,7 @@ def test_a_local_energy_that_is_not_a_number_is_masked_and_counted(tmp_path, mon
 
     from angd.problems.evaluation import Evaluator
     from angd.problems.task import Task
-    from angd.problems.vmc import MOLECULES, Gaussian, GroundState, Metropolis
+    from angd.problems.vmc import MOLECULES, GaussianStart, GroundState, Metropolis
     from angd.recipes.base import Phase
     from angd.train.setup import Setup
 
@@ -221,7 +221,7 @@ def test_a_local_energy_that_is_not_a_number_is_masked_and_counted(tmp_path, mon
     def trap(settings):
         """A particle in a harmonic trap instead of the molecule."""
         problem = Spoilt(lambda params, x: (jnp.ones(()), -params[0] * jnp.sum(x**2) / 2), lambda x: jnp.sum(x**2) / 2)
-        phases = [Phase(settings.preset().optimiser(MOLECULES["H"]), Metropolis(Gaussian(1, 1), walkers=16))]
+        phases = [Phase(settings.preset().optimiser(MOLECULES["H"]), Metropolis(GaussianStart(1, 1), walkers=16))]
         evaluate = Evaluator(Task(problem, energy=0.5))
 
         def look(stand, loss):

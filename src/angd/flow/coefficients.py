@@ -32,7 +32,14 @@ MOMENTUM_SLACK = -1e-6  # single precision rounds 1 − hα of a gradient flow t
 
 
 class Coefficients(eqx.Module):
-    """What one step of the discrete method needs to know; `beta_prev` is β of the step before."""
+    """What one step of the discrete method needs to know of the flow.
+
+    **Attributes:**
+
+    - `h`: step size, a scalar > 0.
+    - `alpha`, `beta`, `gamma`: α, β and γ of this step, scalars ≥ 0.
+    - `beta_prev`: β of the step before.
+    """
 
     h: Array
     alpha: Array
@@ -79,17 +86,23 @@ class Moment(eqx.Module):
 
 
 class ARGFlow(eqx.Module):
-    """An ARG flow with Hessian-driven damping.
+    """The accelerated Riemannian gradient flow with Hessian-driven damping,
 
-    Each of `h`, `alpha`, `beta`, `gamma` is a number or a schedule `(k, t) -> value`.
+        ∇_ρ̇ ρ̇ + α ρ̇ + β ∇_ρ̇ grad L + γ grad L = 0.
 
-    - `alpha` (α): friction. `OverTime(3.0)`, i.e. 3/t, is Nesterov's; a constant suits strongly convex losses.
-    - `beta` (β): Hessian-driven damping, which calms oscillation; keep it of the order of `h * gamma`.
-    - `gamma` (γ): gain of the gradient, normally 1.
-    - `h`: step of the discrete method; leave it out for continuous time.
-    - `t0`: time of the first step.
-
+    α, β, γ and h are numbers, schedules `(k, t) -> value`, or schedules `k -> value` such as optax's.
     `ARGFlow.momentum(mu, rate, beta)` says the same in the units in which optimisers are tuned.
+
+    **Arguments:**
+
+    - `alpha`: friction α. `OverTime(3.0)`, i.e. 3/t, is Nesterov's (Su, Boyd and Candès 2014); a
+      constant suits strongly convex losses.
+    - `beta`: Hessian-driven damping β, which calms oscillation; keep it of the order of `h * gamma`.
+    - `gamma`: gain γ of the gradient, normally 1.
+    - `h`: step of the discrete method; leave it out for continuous time. At most 1/α.
+    - `t0`: time of the first step, ≥ 0; > 0 for schedules a/t.
+
+    **Example:** `angd.ARGFlow(alpha=angd.OverTime(3.0), beta=0.1, h=0.1)`
     """
 
     alpha: Schedule
@@ -118,7 +131,17 @@ class ARGFlow(eqx.Module):
 
     @classmethod
     def momentum(cls, mu: Any, rate: Any, beta: Any = 0.0, t0: float = 1.0) -> "ARGFlow":
-        """The flow with momentum factor `mu` and learning rate `rate`: γ = 1, h = √rate, α = (1 − μ)/h."""
+        """The flow with a momentum factor and a learning rate: γ = 1, h = √rate, α = (1 − μ)/h.
+
+        **Arguments:**
+
+        - `mu`: momentum factor μ of a step, in [0, 1), or a schedule; 0.8 is a good first try, 0.95 is bold.
+        - `rate`: learning rate s = h² > 0, or a schedule; 0.01 to 1.
+        - `beta`: Hessian-driven damping β; 0, or about `rate ** 0.5`.
+        - `t0`: time of the first step.
+
+        **Returns:** an `ARGFlow`.
+        """
         mu, rate = as_schedule(mu, "mu"), as_schedule(rate, "rate")
         check_at_start(rate, "rate", t0, positive=True)
         check_at_start(mu, "mu", t0)
@@ -137,6 +160,12 @@ class ARGFlow(eqx.Module):
         """Unaccelerated, h = rate and α = γ = 1/rate: natural gradient descent, whose rate may be a schedule.
 
         In continuous time its friction is so high that it follows ρ̇ = −grad L within O(rate).
+
+        **Arguments:**
+
+        - `rate`: learning rate > 0, or a schedule; 1 is a full Gauss–Newton step.
+
+        **Returns:** an `ARGFlow`.
         """
         schedule = as_schedule(rate, "rate")
         check_at_start(schedule, "rate", 1.0, positive=True)
@@ -145,12 +174,28 @@ class ARGFlow(eqx.Module):
 
     @classmethod
     def heavy_ball(cls, mu: float, rate: float) -> "ARGFlow":
-        """Constant friction and no Hessian damping: the update `d ← μ d − s M⁻¹ ∂L`."""
+        """Constant friction and no Hessian damping: the update `d ← μ d − s M⁻¹ ∂L` (Polyak 1964).
+
+        **Arguments:**
+
+        - `mu`: momentum factor μ in [0, 1); 0.9 is usual.
+        - `rate`: learning rate s > 0.
+
+        **Returns:** an `ARGFlow`.
+        """
         return cls.momentum(mu, rate)
 
     @classmethod
     def nesterov(cls, rate: float, alpha: float = 3.0) -> "ARGFlow":
-        """Nesterov's method: α/t with tₖ = (k + α)√rate and βₖ₋₁ = μₖ h, so that β is the look-ahead."""
+        """Nesterov's method: α/t with tₖ = (k + α)√rate and βₖ₋₁ = μₖ h, so that β is the look-ahead.
+
+        **Arguments:**
+
+        - `rate`: learning rate > 0.
+        - `alpha`: friction times t; 3 is Nesterov's (1983), more forgets faster.
+
+        **Returns:** an `ARGFlow`.
+        """
         check_at_start(ConstantSchedule(rate), "rate", 1.0, positive=True)
         h = rate**0.5
         return cls(alpha=OverTime(alpha), beta=LookAhead(h, alpha), h=h, t0=alpha * h)
@@ -159,9 +204,17 @@ class ARGFlow(eqx.Module):
     def storm(cls, mu: float, rate: float) -> "ARGFlow":
         """Momentum that is up to date: β = μh/(1 − μ), for forces from few samples.
 
-        With π = −h/(1 − μ) m the recursion of the momentum becomes m = f + μ (T m − T f), where T f is the force of the
-        old parameters at the new points: STORM (Cutkosky and Orabona 2019). The mean over steps removes noise, as in
-        any momentum, and what has changed since with the parameters is made good. The old force is evaluated again.
+        With π = −h/(1 − μ) m the recursion of the momentum becomes m = f + μ (T m − T f), where T f is the
+        force of the old parameters at the new points: STORM (Cutkosky and Orabona 2019). The mean over steps
+        removes noise, as in any momentum, and what has changed since with the parameters is made good. The
+        old force is evaluated again.
+
+        **Arguments:**
+
+        - `mu`: momentum factor μ in [0, 1); more averages over more steps.
+        - `rate`: learning rate > 0.
+
+        **Returns:** an `ARGFlow`.
         """
         if not 0 <= mu < 1:
             raise ValueError(f"storm: mu must lie in [0, 1), got {mu}.")
@@ -170,7 +223,17 @@ class ARGFlow(eqx.Module):
 
     @classmethod
     def hessian_damped(cls, alpha: float = 3.0, beta: float = 1.0, h: Any = None, t0: float = 1.0) -> "ARGFlow":
-        """α/t, constant β and γ = 1 + β/t: then w = 1, and the theorem asks for α ≥ 3 and 4t ≥ (α − 1)κβ."""
+        """α/t, constant β and γ = 1 + β/t: then w = 1, and the theorem asks for α ≥ 3 and 4t ≥ (α − 1)κβ.
+
+        **Arguments:**
+
+        - `alpha`: friction times t, at least 3.
+        - `beta`: Hessian-driven damping β ≥ 0.
+        - `h`: step of the discrete method; None for continuous time.
+        - `t0`: time of the first step, > 0.
+
+        **Returns:** an `ARGFlow`.
+        """
         return cls(alpha=OverTime(alpha), beta=beta, gamma=OnePlusOverTime(beta), h=h, t0=t0)
 
     def step(self, k: Any, t: Any, beta_prev: Any = None) -> Coefficients:

@@ -17,7 +17,15 @@ Scalar = Float[Array, ""]
 
 
 class RelativeEntropy(eqx.Module):
-    """KL(ρ ‖ target) = ∫ ρ log(ρ/target) on a grid or the simplex."""
+    """KL(ρ ‖ target) = ∫ ρ log(ρ/target) on a grid or the simplex.
+
+    **Arguments:**
+
+    - `manifold`: a `FisherRaoManifold` with n cells.
+    - `target`: a positive density of mass 1, shape (n,); `manifold.normalise` makes one.
+
+    **Returns:** called with ρ of shape (n,), a scalar.
+    """
 
     manifold: FisherRaoManifold
     target: Float[Array, "n"]
@@ -27,7 +35,15 @@ class RelativeEntropy(eqx.Module):
 
 
 class MeanEnergy(eqx.Module):
-    """E_ρ V, linear in ρ."""
+    """E_ρ V = ∫ ρ V, linear in ρ.
+
+    **Arguments:**
+
+    - `manifold`: a `FisherRaoManifold` with n cells.
+    - `potential`: V at the cells, shape (n,).
+
+    **Returns:** called with ρ of shape (n,), a scalar.
+    """
 
     manifold: FisherRaoManifold
     potential: Float[Array, "n"]
@@ -37,7 +53,16 @@ class MeanEnergy(eqx.Module):
 
 
 class MeanSquareDistance(eqx.Module):
-    """Σ (cᵢ/2) dist²(ρ, pᵢ), geodesically convex on Fisher–Rao; its minimiser is the Karcher mean of the anchors."""
+    """Σ (cᵢ/2) dist²(ρ, pᵢ), geodesically convex on Fisher–Rao; its minimiser is the Karcher mean of the pᵢ.
+
+    **Arguments:**
+
+    - `manifold`: a `FisherRaoManifold` with n cells.
+    - `anchors`: the densities pᵢ, shape (m, n), each of mass 1.
+    - `weights`: the numbers cᵢ > 0, shape (m,).
+
+    **Returns:** called with ρ of shape (n,), a scalar.
+    """
 
     manifold: FisherRaoManifold
     anchors: Float[Array, "m n"]
@@ -49,7 +74,14 @@ class MeanSquareDistance(eqx.Module):
 
 
 class GaussianRelativeEntropy(eqx.Module):
-    """KL(N(m, S) ‖ target) for Gaussians."""
+    """KL(N(m, S) ‖ target) for Gaussians.
+
+    **Arguments:**
+
+    - `target`: a `Gaussian` with mean of shape (d,) and covariance of shape (d, d).
+
+    **Returns:** called with a `Gaussian`, a scalar.
+    """
 
     target: Gaussian
 
@@ -61,7 +93,14 @@ class GaussianRelativeEntropy(eqx.Module):
 
 
 class FreeEnergy(eqx.Module):
-    """∫ V(X(u)) du − ∫ log X′(u) du of a quantile function with equal weights: potential energy minus entropy."""
+    """∫ V(X(u)) du − ∫ log X′(u) du of a quantile function with equal weights: potential energy less entropy.
+
+    **Arguments:**
+
+    - `potential`: V, a function of an array of places that acts on every entry.
+
+    **Returns:** called with increasing X of shape (n,), a scalar.
+    """
 
     potential: Callable[[Array], Array]
 
@@ -70,7 +109,16 @@ class FreeEnergy(eqx.Module):
 
 
 class InteractionEnergy(eqx.Module):
-    """Σ ωᵢ V(xᵢ) + ½ Σ ωᵢωⱼ W(xᵢ − xⱼ) of weighted particles (n, d); V and W act on the last axis."""
+    """Σ ωᵢ V(xᵢ) + ½ Σ ωᵢωⱼ W(xᵢ − xⱼ) of weighted particles.
+
+    **Arguments:**
+
+    - `omega`: masses ω > 0 that sum to 1, shape (n,).
+    - `potential`: V, from places (n, d) to values (n,): it acts on the last axis.
+    - `pair`: W, from differences (n, n, d) to values (n, n).
+
+    **Returns:** called with places of shape (n, d), a scalar.
+    """
 
     omega: Float[Array, "n"]
     potential: Callable[[Array], Array]

@@ -27,10 +27,21 @@ _IMMINENT = 1e-6
 
 
 class FlowSolution(eqx.Module):
-    """A trajectory of the flow at the saved times, with what the theorem says of it.
+    """A trajectory of the flow at T saved times, with what the theorem says of it.
 
-    `certificate` is None unless the friction is α/t, the minimiser was given and the manifold knows its logarithm;
-    `gap` is L − L* when the minimiser was given, otherwise L minus its least value on the trajectory.
+    **Attributes:**
+
+    - `ts`: the times that were reached, shape (T,).
+    - `rho`, `rho_dot`: points and velocities, with a leading axis of length T.
+    - `L`: the functional, shape (T,).
+    - `gap`: L − L* where the minimiser was given, otherwise L less its least value on the trajectory.
+    - `minimum_known`: was the minimiser given?
+    - `rate`: r of the decay `gap` ~ t^−r, NaN without the minimiser.
+    - `certificate`: what the theorem promises; None unless the friction is α/t, the minimiser was given
+      and the manifold knows its logarithm.
+    - `exit_time`: when the flow reached the boundary of the manifold, None if it did not.
+    - `result`: how it ended, a member of `RESULTS`.
+    - `num_steps`: steps of the integrator.
     """
 
     ts: Float[Array, "T"]
@@ -86,15 +97,27 @@ def solve_flow(
     max_steps: int = 100_000,
     progress: Callable[[float], None] | None = None,
 ) -> FlowSolution:
-    """Integrate the ARG flow of `functional` from rest in `rho0`.
+    """Integrate the ARG flow of a functional from rest, by Dormand–Prince 8(7) with adaptive steps.
 
-    - `functional`: L, a JAX function of a point.
-    - `t0`, `t1`: time span; t₀ defaults to that of the flow.
-    - `form`: `"cotangent"` (first order in ρ and Ψ) or `"covariant"` (second order, with Christoffel symbols).
+    **Arguments:**
+
+    - `manifold`: where ρ lives, an `AbstractManifold`.
+    - `functional`: L, a JAX function of a point to a scalar.
+    - `flow`: the coefficients, an `ARGFlow` of t alone; its `h` is not used.
+    - `rho0`: the first point, as the manifold's `check` asks for.
+    - `t0`: first time; that of the flow by default.
+    - `t1`: last time.
+    - `form`: `"cotangent"` (first order in ρ and Ψ) or `"covariant"` (second order, with Christoffel
+      symbols, which on Fisher–Rao goes on where the density has reached zero).
     - `minimiser`: the minimising point, for the gap to the minimum and the Lyapunov function.
-    - `save`: how many times to save (log-spaced if t₀ > 0), or the times themselves; each of them ends a step.
-    - `rtol`: relative tolerance; 1e-10 in double precision, 1e-5 in single.
-    - `progress`: called with the fraction that is done.
+    - `save`: how many times to save (log-spaced if t₀ > 0), or the times themselves.
+    - `rtol`: relative tolerance; 1e-10 in double precision and 1e-5 in single by default.
+    - `max_steps`: of the integrator; more are reported as `RESULTS.too_many_steps`.
+    - `progress`: a function that is called with the fraction done.
+
+    **Returns:** a `FlowSolution`.
+
+    **Example:** `angd.solve_flow(manifold, L, angd.ARGFlow(alpha=angd.OverTime(3.0)), rho0, t1=50.0)`
     """
     rho0 = _as_point(manifold, rho0, "rho0")
     minimiser = None if minimiser is None else _as_point(manifold, minimiser, "minimiser")

@@ -1,10 +1,12 @@
 """Schedules: how h, α, β and γ depend on the step k and on the time t = t₀ + Σ h.
 
-A schedule is any function `(k, t) -> value`. A plain number is the constant schedule; `InverseTime` and `OverTime` are
-the two decays that the method uses: `x / (1 + ε k)` for step sizes and `a / t` for Nesterov's damping. They are objects
-rather than closures, so that two flows which differ in numbers only are compiled once.
+A schedule is any function `(k, t) -> value`, or `k -> value` as optax's are. A plain number is the constant schedule;
+`InverseTime` and `OverTime` are the two decays that the method uses: `x / (1 + ε k)` for step sizes and `a / t` for
+Nesterov's damping. They are objects rather than closures, so that two flows which differ in numbers only are compiled
+once.
 """
 
+import inspect
 import math
 from collections.abc import Callable
 from numbers import Real
@@ -30,7 +32,15 @@ class ConstantSchedule(eqx.Module):
 
 
 class InverseTime(eqx.Module):
-    """`value / (1 + decay k)`, the usual decay of a step size."""
+    """`value / (1 + decay k)`, the usual decay of a step size.
+
+    **Arguments:**
+
+    - `value`: at the first step.
+    - `decay`: ε ≥ 0; 1e-4 for 10⁵ steps (SPRING), 1e-3 for 10⁴.
+
+    **Returns:** called as `(k, t)`, a number.
+    """
 
     value: Number
     decay: Number
@@ -44,6 +54,18 @@ class InverseTime(eqx.Module):
 
     def __str__(self):
         return f"{self.value:g}/(1+{self.decay:g}k)"
+
+
+class OfStep(eqx.Module):
+    """A function of the step k alone, such as an optax schedule."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, k, t):
+        return self.function(k)
+
+    def __str__(self):
+        return "f(k)"
 
 
 class Reciprocal(eqx.Module):
@@ -72,7 +94,14 @@ class Times(eqx.Module):
 
 
 class OverTime(eqx.Module):
-    """`value / t`: vanishing damping, for which the O(1/t²) rate is proved."""
+    """`value / t`: vanishing damping, for which the O(1/t²) rate is proved.
+
+    **Arguments:**
+
+    - `value`: α of α/t; 3 is Nesterov's, and the least that the theorem allows.
+
+    **Returns:** called as `(k, t)`, a number.
+    """
 
     value: Number
 
@@ -119,12 +148,27 @@ def is_concrete(x: Any) -> bool:
 
 
 def as_schedule(value: Any, name: str) -> Schedule:
-    """A number becomes a constant schedule, a function `(k, t)` stays as it is; anything else is refused."""
+    """A number becomes a constant schedule, a function of `(k, t)` or of `k` a schedule; anything else is refused."""
     if callable(value):
-        return value
+        return _of_two(value, name)
     if isinstance(value, bool) or not (isinstance(value, Real) or eqx.is_array(value)):
         raise ValueError(f"{name} must be a number or a function (k, t) -> number, got {value!r}.")
     return ConstantSchedule(value)
+
+
+def _of_two(function: Callable[..., Any], name: str) -> Schedule:
+    """A function of (k, t) as it is, one of k alone with t ignored."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some compiled functions have no signature
+        return function
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return function
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = sum(p.default is p.empty for p in positional)
+    if not positional or required > 2:
+        raise ValueError(f"{name} must be a function of (k, t) or of k alone, got one of {required} arguments.")
+    return function if len(positional) > 1 else OfStep(function)
 
 
 def check_at_start(schedule: Schedule, name: str, t0: float, *, positive: bool = False) -> None:

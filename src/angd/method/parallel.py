@@ -21,15 +21,29 @@ AXIS = "samples"
 
 
 def mesh(devices: Any = None) -> Mesh:
-    """All devices (of all hosts) in a row."""
+    """All devices (of all hosts) in a row.
+
+    **Arguments:**
+
+    - `devices`: a list of devices; all by default.
+
+    **Returns:** a `jax.sharding.Mesh` with one axis, `samples`.
+    """
     return Mesh(np.asarray(jax.devices() if devices is None else devices), (AXIS,))
 
 
 def split(samples: PyTree, over: Mesh | None = None) -> PyTree:
     """Samples with their leading axis spread over the devices; each host passes its own part.
 
-    Single numbers, such as the width of a Markov chain's proposals, are copied.
-    With several hosts the weights are divided by their number, so that they still add up to what one host would have.
+    Single numbers, such as the width of a Markov chain's proposals, are copied. With several hosts the
+    weights are divided by their number, so that they still add up to what one host would have.
+
+    **Arguments:**
+
+    - `samples`: `Samples` or any pytree; leading axes must be multiples of a host's number of devices.
+    - `over`: a `Mesh`, `angd.parallel.mesh()` by default.
+
+    **Returns:** the same pytree, sharded.
     """
     where = over or mesh()
     hosts = len({device.process_index for device in where.devices.flat})
@@ -64,7 +78,15 @@ def constrained(samples: PyTree, over: Mesh) -> PyTree:
 
 
 def replicate(tree: PyTree, over: Mesh | None = None) -> PyTree:
-    """The same arrays on every device."""
+    """The same arrays on every device.
+
+    **Arguments:**
+
+    - `tree`: parameters, or any pytree of arrays.
+    - `over`: a `Mesh`, `angd.parallel.mesh()` by default.
+
+    **Returns:** the same pytree, replicated.
+    """
     sharding = NamedSharding(over or mesh(), PartitionSpec())
     return jax.tree.map(lambda x: jax.device_put(jnp.asarray(x), sharding), tree)
 

@@ -21,10 +21,33 @@ def check_start(problem: object, params: PyTree, samples: Any) -> None:
             problem.check_start(params, first)
 
 
-class Samples(eqx.Module):
-    """Points `x` (a pytree whose leaves share a leading axis of length n) with weights `omega`, 1/n unless given.
+def check_samples(samples: Any, owner: str) -> None:
+    """Refuse what is neither `Samples` nor a dictionary of them."""
+    parts = list(samples.values()) if isinstance(samples, dict) else [samples]
+    strangers = [part for part in parts if not isinstance(part, Samples)]
+    if strangers or not parts:
+        found = f"{type(strangers[0]).__name__} in it" if strangers and isinstance(samples, dict) else _kind(samples)
+        raise ValueError(
+            f"{owner}: samples must be angd.Samples(x), or a dictionary of them with one for each term, got {found}."
+        )
 
-    `weight` multiplies them all: the weight of a term of the loss belongs here, not into its residual.
+
+def _kind(samples: Any) -> str:
+    return "an empty dictionary" if isinstance(samples, dict) else f"{type(samples).__name__}: wrap it, Samples(x)"
+
+
+class Samples(eqx.Module):
+    """Points along a leading axis, each with its weight ω.
+
+    **Arguments:**
+
+    - `x`: the points, a pytree whose leaves share a leading axis of length n: (n, d), or (n, electrons,
+      3).
+    - `omega`: weights ω ≥ 0, shape (n,); 1/n by default, quadrature weights where there are any.
+    - `weight`: multiplies them all: the weight of a term of the loss belongs here, not into its
+      residual.
+
+    **Example:** `angd.Samples(jax.random.normal(key, (1000, 2)))`
     """
 
     x: PyTree

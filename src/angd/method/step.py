@@ -17,7 +17,7 @@ from angd.flow.coefficients import ARGFlow, Coefficients
 from angd.method.controllers.base import AbstractController, Constant, Proposal, Trial
 from angd.method.jacobian import check_params
 from angd.method.metrics.base import AbstractMetric, LinearisedStep, Previous, StepContext, StepOutcome
-from angd.method.samples import check_start
+from angd.method.samples import check_samples, check_start
 from angd.method.show import described
 from angd.method.solvers.base import AbstractSolver, Prepared
 from angd.method.system import AbstractSystem, gram_like
@@ -27,7 +27,16 @@ from angd.tree import add, all_finite, any_nonzero, combine, copied, norm, scale
 
 
 class State(eqx.Module):
-    """What survives from step to step: the clock, the step before, and the states of solver and controller."""
+    """What survives from step to step; `ANGD.init` makes the first one.
+
+    **Attributes:**
+
+    - `k`: number of the step, an integer.
+    - `t`: time t₀ + Σ h.
+    - `beta_prev`: β of the step before.
+    - `previous`: parameters and direction of the step before, and what the metric keeps.
+    - `solver`, `controller`: their own states.
+    """
 
     k: Int[Array, ""]
     t: Float[Array, ""]
@@ -43,10 +52,14 @@ class Info(eqx.Module):
     **Attributes:**
 
     - `loss`: L before the step, NaN where neither metric nor problem knows it.
-    - `norm`: ‖d‖. `moved`: the length of what was added to θ. `slope`: ⟨∂_θ L, d⟩.
-    - `damping`: λ. `ratio`: actual over predicted decrease, NaN where no controller asked.
+    - `norm`: ‖d‖.
+    - `moved`: the length of what was added to θ.
+    - `slope`: ⟨∂_θ L, d⟩, negative where d descends.
+    - `damping`: λ.
+    - `ratio`: actual over predicted decrease, NaN where no controller asked.
     - `smallest`: the smallest eigenvalue of the matrix that was factorised, NaN where it is not known.
-    - `accepted`, `restarted`: what became of the step. `result` says it in words: `angd.RESULTS[info.result]`.
+    - `accepted`, `restarted`: what became of the step.
+    - `result`: the same in words, `angd.RESULTS[info.result]`.
     """
 
     loss: Float[Array, ""]
@@ -67,14 +80,17 @@ class Info(eqx.Module):
 
 
 class ANGD(eqx.Module):
-    """Accelerated natural gradient descent.
+    """Accelerated natural gradient descent: θ ← θ + h d, with d the projection of the flow on the parameters.
+
+    `init` and `step` are pure functions; jit the step, `eqx.filter_jit(opt.step)`.
 
     **Arguments:**
 
-    - `flow`: α, β, γ and the step h, `ARGFlow(...)`; `ARGFlow.momentum(0.8, 0.1)` is a good first try.
+    - `flow`: α, β, γ and the step h, an `ARGFlow`; `ARGFlow.momentum(0.8, 0.1)` is a good first try.
     - `metric`: L2, L2Pointwise, Hs, FisherRao, Wasserstein, Energy, GGN, or your own.
     - `solver`: Normal, Kernel, KFAC, Iterative, ProjectedMomentum, Scaled, WithFallback.
-    - `controller`: Constant, StepNorm, Restart, LineSearch, LevenbergMarquardt, TrustRegion, or several `in_turn`.
+    - `controller`: Constant, StepNorm, Restart, LineSearch, LevenbergMarquardt, TrustRegion, or several
+      `in_turn`.
     - `transport`: how momentum crosses from one step to the next; JVP is the one that follows the flow.
 
     **Example:** `angd.ANGD(angd.ARGFlow.momentum(0.5, 0.5), angd.Energy(), angd.Normal(1e-4))`
@@ -100,12 +116,18 @@ class ANGD(eqx.Module):
         _check_pair(self.metric, self.solver, self.transport)
 
     def init(self, problem: object, params: PyTree, samples: Any) -> State:
-        """The state at rest.
+        """The state at rest, after everything that can be checked has been.
 
-        **Arguments:** `problem`, what the metric asks for (`angd.method.protocols`); `params`, a pytree of real
-        floating-point arrays; `samples`, `Samples`, or a dictionary of them, one for each term of the loss.
+        **Arguments:**
+
+        - `problem`: an object with the methods that the metric asks for (`angd.method.protocols`).
+        - `params`: a pytree of real floating-point arrays.
+        - `samples`: `Samples`, or a dictionary of them, one for each term of the loss.
+
+        **Returns:** a `State`.
         """
         check_params(params)
+        check_samples(samples, "ANGD")
         params = jax.tree.map(jnp.asarray, params)
         check_start(problem, params, samples)
         if self.controller.compares_losses:
@@ -126,11 +148,19 @@ class ANGD(eqx.Module):
     def step(self, problem: object, params: PyTree, samples: Any, state: State) -> tuple[PyTree, Any, State, Info]:
         """One step, pure: `eqx.filter_jit(opt.step)`.
 
-        **Arguments:** as for `init`, and the state. The samples may be other ones in every step.
+        **Arguments:**
 
-        **Returns:** new parameters, the samples (moved, if the metric moves them), the new state and an `Info`.
+        - `problem`: as for `init`.
+        - `params`: the present parameters.
+        - `samples`: the batch of this step; it may be another one in every step, of the same shapes.
+        - `state`: what `init`, or the step before, returned.
+
+        **Returns:** new parameters, the samples (moved, if the metric moves them), the new `State` and
+        an `Info`.
         """
+        check_samples(samples, "ANGD")
         params = jax.tree.map(jnp.asarray, params)
+        self._check_state(problem, params, samples, state)
         c = self.flow.step(state.k, state.t, state.beta_prev)
         context = self._context(problem, params, samples, state.previous, c)
         linear = self.metric.linearise(context)
@@ -171,6 +201,12 @@ class ANGD(eqx.Module):
         previous = Previous(context.params, trial.d, kept, jnp.ones((), bool))
         params = combine((1.0, context.params), (outcome.stride, trial.d))
         return params, self.metric.move(context, linear, outcome), previous
+
+    def _check_state(self, problem: object, params: PyTree, samples: Any, state: State) -> None:
+        if not isinstance(state, State):
+            check_state(state, None, "ANGD")
+        expected = self._at_rest(problem, params, samples), self.controller.init(self._damping())
+        check_state((state.previous, state.controller), expected, "ANGD")
 
     def _at_rest(self, problem: object, params: PyTree, samples: Any) -> Previous:
         return Previous.at_rest(params, self.metric.init(problem, params, samples))
@@ -220,6 +256,15 @@ class ANGD(eqx.Module):
         if not isinstance(beta, schedules.ConstantSchedule) or not schedules.is_concrete(beta.value):
             return True
         return float(beta.value) != 0
+
+
+def check_state(state: PyTree, expected: PyTree, owner: str) -> None:
+    """Refuse what is not built like the state that this optimiser's `init` returns for these parameters."""
+    if jax.tree.structure(state) != jax.tree.structure(expected):
+        raise ValueError(
+            f"{owner}: the last argument of step is the state that init, or the step before, returned for these "
+            "parameters and this optimiser; got another object."
+        )
 
 
 def _check_pair(metric: AbstractMetric, solver: AbstractSolver, transport: AbstractTransport) -> None:

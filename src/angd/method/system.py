@@ -86,8 +86,12 @@ class AbstractSystem(eqx.Module):
 class Rows(AbstractSystem):
     """O d = b at the samples, in the least-squares sense with weights ω.
 
-    **Arguments:** `O`, a Jacobian with N rows; `b`, shape (N,); `omega`, shape (N,), see `row_weights`; `centred`, for
-    normalised densities, whose rows and right-hand side are defined up to a constant.
+    **Arguments:**
+
+    - `O`: an `AbstractJacobian` with N rows.
+    - `b`: the right-hand side at the samples, shape (N,).
+    - `omega`: one weight per row, shape (N,), see `row_weights`.
+    - `centred`: take the mean row off, for normalised densities, defined up to a constant.
     """
 
     O: AbstractJacobian
@@ -109,7 +113,12 @@ class Rows(AbstractSystem):
 class Gram(AbstractSystem):
     """G d = v, with G = OᵀWO and only the parameter-space vector v known.
 
-    **Arguments:** as for `Rows`, with `v` in the structure of the parameters in place of `b`.
+    **Arguments:**
+
+    - `O`: an `AbstractJacobian` with N rows.
+    - `v`: the right-hand side, in the structure of the parameters.
+    - `omega`: one weight per row, shape (N,), see `row_weights`.
+    - `centred`: take the mean row off, for normalised densities, defined up to a constant.
     """
 
     O: AbstractJacobian
@@ -139,5 +148,13 @@ def gram_like(system: AbstractSystem, v: PyTree) -> Gram:
 
 
 def row_weights(omega: Float[Array, "n"], O: AbstractJacobian) -> Float[Array, "N"]:
-    """One weight per row from one per sample: every component of a sample weighs the same."""
+    """One weight per row from one per sample: every component of a sample weighs the same.
+
+    **Arguments:**
+
+    - `omega`: weights of the samples, shape (n,).
+    - `O`: the Jacobian, whose N rows are n samples times m components.
+
+    **Returns:** weights of shape (N,), in the Jacobian's type.
+    """
     return jnp.repeat(omega, O.n_rows // O.shape[0]).astype(O.layout.dtype)

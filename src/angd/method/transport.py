@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, PyTree
 
 
 class AbstractTransport(eqx.Module):
-    """Evaluates the momentum function ⟨∂_θ f, c⟩ of the previous step at new points."""
+    """How momentum crosses from step to step: a subclass evaluates ⟨∂_θ f, c⟩ of the last step at new points."""
 
     @abc.abstractmethod
     def push(
@@ -25,7 +25,10 @@ class AbstractTransport(eqx.Module):
 
 
 class JVP(AbstractTransport):
-    """Jacobian–vector product at the old parameters and the new points: the default."""
+    """Jacobian–vector product at the old parameters and the new points: the default.
+
+    It is what makes the method follow the flow, at first order in h.
+    """
 
     def push(
         self, f: Callable[..., Any], params: PyTree, params_prev: PyTree, xs: PyTree, c: PyTree
@@ -34,7 +37,10 @@ class JVP(AbstractTransport):
 
 
 class CurrentJVP(AbstractTransport):
-    """Jacobian–vector product at the new parameters: cheaper, and robust; the limit misses the connection term."""
+    """Jacobian–vector product at the new parameters: cheaper and robust, the heavy ball in coordinates.
+
+    Its limit for small h misses the connection term of the flow.
+    """
 
     def push(
         self, f: Callable[..., Any], params: PyTree, params_prev: PyTree, xs: PyTree, c: PyTree
@@ -43,10 +49,12 @@ class CurrentJVP(AbstractTransport):
 
 
 class Printed(AbstractTransport):
-    """The recursion as the paper prints it, for comparison: the covector v is carried, and nothing re-centres damping.
+    """The recursion as the paper prints it, for comparison: the covector v is carried, nothing re-centres damping.
 
-    For `L2` and `Hs` with s ≥ 0 only. Without λ-consistent momentum and with a covector that belongs to another tangent
-    space it stalls or diverges for dampings below 0.1, unless the model is linear in its parameters.
+    For `L2` and `Hs` with s ≥ 0 only. Without λ-consistent momentum and with a covector that belongs to
+    another tangent space it stalls or diverges for dampings below 0.1, unless the model is linear in
+    its
+    parameters.
     """
 
     def push(

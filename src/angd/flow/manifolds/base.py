@@ -27,7 +27,11 @@ Scalar = Float[Array, ""]
 
 
 class AbstractManifold(eqx.Module):
-    """An exact finite model of a Riemannian manifold."""
+    """An exact finite model of a Riemannian manifold, for `solve_flow`.
+
+    A subclass defines `pairing`, `cotangent`, `G`, `G_inv`, `R`, `christoffel`, `time_to_boundary` and
+    `check`; `proposition_1` gives R for any metric. `MatrixManifold` is a shorter way to one's own.
+    """
 
     @abc.abstractmethod
     def pairing(self, Phi: Cotangent, sigma: Tangent) -> Scalar:
@@ -94,9 +98,19 @@ class AbstractGeodesicManifold(AbstractManifold):
 
 
 def proposition_1(manifold: AbstractManifold, rho: Point, Phi: Cotangent, f: Cotangent, beta: Any) -> Cotangent:
-    """R for any metric, by automatic differentiation of G⁻¹ alone:
+    """The Riemannian correction R for any metric, by automatic differentiation of G⁻¹ alone:
 
-    R = ½ δ∫ΦG⁻¹Φ + (β/2) { G[(∂G⁻¹·G⁻¹Φ) f − (∂G⁻¹·G⁻¹f) Φ] + δ∫ΦG⁻¹f }.
+        R = ½ δ∫ΦG⁻¹Φ + (β/2) { G[(∂G⁻¹·G⁻¹Φ) f − (∂G⁻¹·G⁻¹f) Φ] + δ∫ΦG⁻¹f }.
+
+    **Arguments:**
+
+    - `manifold`: with `G`, `G_inv`, `pairing` and `cotangent`.
+    - `rho`: a point of it.
+    - `Phi`: the cotangent vector Φ, in the structure of the point.
+    - `f`: δL/δρ, in the same structure.
+    - `beta`: β, a scalar.
+
+    **Returns:** R, a cotangent vector.
     """
 
     def delta_pairing(Xi):

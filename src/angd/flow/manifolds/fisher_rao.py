@@ -17,7 +17,14 @@ _MASS_TOLERANCE = 1e-6
 
 
 class FisherRaoManifold(AbstractGeodesicManifold):
-    """Densities ρ > 0 with Σ ωᵢ ρᵢ = 1 on cells of size ω."""
+    """Densities ρ > 0 with Σ ωᵢ ρᵢ = 1 and g(σ, σ) = Σ ωᵢ σᵢ²/ρᵢ.
+
+    `FisherRaoManifold.grid(low, high, cells)` and `FisherRaoManifold.simplex(size)` are the usual two.
+
+    **Arguments:**
+
+    - `omega`: sizes ω > 0 of the cells, shape (n,), n ≥ 2.
+    """
 
     omega: Float[Array, "n"]
 

@@ -18,14 +18,23 @@ Matrix = Float[Array, "d d"]
 
 
 class Gaussian(NamedTuple):
-    """A Gaussian (mean, covariance), or a (co)tangent vector with the same two parts."""
+    """A Gaussian, or a (co)tangent vector with the same two parts.
+
+    **Arguments:**
+
+    - `mean`: shape (d,).
+    - `cov`: covariance, symmetric (and positive definite at a point), shape (d, d).
+    """
 
     mean: Array
     cov: Array
 
 
 class GaussianManifold(AbstractGeodesicManifold):
-    """Gaussians on ℝ^d with the Wasserstein-2 metric."""
+    """Gaussians on ℝ^d with the Wasserstein-2 metric (Bures; Takatsu 2011); points are `Gaussian`s.
+
+    **Example:** `angd.solve_flow(angd.GaussianManifold(), angd.GaussianRelativeEntropy(target), flow, rho0)`
+    """
 
     def pairing(self, Phi: Gaussian, sigma: Gaussian) -> Float[Array, ""]:
         return jnp.vdot(Phi.mean, sigma.mean) + jnp.vdot(Phi.cov, sigma.cov)

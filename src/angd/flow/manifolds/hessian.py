@@ -17,7 +17,13 @@ from angd.flow.manifolds.matrix import Vector, check_inside, time_inside
 
 
 class HessianManifold(AbstractManifold):
-    """ℝⁿ (or the part of it where all values of `inside` are positive) with G = ∇²φ."""
+    """ℝⁿ, or a part of it, with the Hessian metric G = ∇²φ.
+
+    **Arguments:**
+
+    - `phi`: φ, a strictly convex JAX function of x of shape (n,) to a scalar.
+    - `inside`: a function of x whose values are all positive in the domain; None is all of ℝⁿ.
+    """
 
     phi: Callable[[Vector], Any]
     inside: Callable[[Vector], Array] | None = None

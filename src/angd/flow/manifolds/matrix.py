@@ -16,7 +16,15 @@ Vector = Float[Array, "n"]
 
 
 class MatrixManifold(AbstractManifold):
-    """ℝⁿ (or the part of it where all values of `inside` are positive) with the metric tensor `metric(x)`."""
+    """ℝⁿ, or a part of it, with any Riemannian metric, given as a matrix at every point.
+
+    **Arguments:**
+
+    - `metric`: a JAX function of x of shape (n,) to a positive definite matrix (n, n).
+    - `inside`: a function of x whose values are all positive in the domain; None is all of ℝⁿ.
+
+    **Example:** `angd.MatrixManifold(lambda x: jnp.eye(2) / x[1] ** 2, lambda x: x[1:])`, hyperbolic
+    """
 
     metric: Callable[[Vector], Float[Array, "n n"]]
     inside: Callable[[Vector], Array] | None = None

@@ -17,7 +17,12 @@ from angd.flow.manifolds.flat import AbstractFlatManifold
 
 
 class ParticleManifold(AbstractFlatManifold):
-    """`n` labelled particles x of shape (n, d), with masses ω that sum to one."""
+    """n labelled particles, points x of shape (n, d): Wasserstein-2 in Lagrangian variables.
+
+    **Arguments:**
+
+    - `omega`: masses ω > 0 that sum to 1, shape (n,).
+    """
 
     omega: Float[Array, "n"]
 
@@ -45,7 +50,14 @@ class ParticleManifold(AbstractFlatManifold):
 
 
 class QuantileManifold(AbstractFlatManifold):
-    """Increasing values X(uᵢ) of a quantile function at nodes with weights ω: Wasserstein-2 on the line."""
+    """Increasing values X(uᵢ) of a quantile function, shape (n,): Wasserstein-2 on the line.
+
+    `QuantileManifold.midpoints(n)` has equal weights.
+
+    **Arguments:**
+
+    - `omega`: weights ω > 0 of the nodes that sum to 1, shape (n,).
+    """
 
     omega: Float[Array, "n"]
 

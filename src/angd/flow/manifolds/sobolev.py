@@ -18,7 +18,13 @@ from angd.flow.manifolds.flat import AbstractFlatManifold
 
 
 class SobolevManifold(AbstractFlatManifold):
-    """H^s on the torus [0, 2π)^d sampled on a grid of `shape` (one or two axes); `s = 0` is L²."""
+    """H^s on the torus [0, 2π)^d, sampled on a Fourier grid.
+
+    **Arguments:**
+
+    - `s`: any integer; 0 is L², s > 0 smooths the gradient, s < 0 sharpens it.
+    - `shape`: grid sizes, one or two: `64` or `(32, 32)`; odd ones for `derivatives`.
+    """
 
     s: int = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)

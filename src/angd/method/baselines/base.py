@@ -13,7 +13,7 @@ from angd.method.jacobian import check_params
 from angd.method.metrics.pointwise import over, variations
 from angd.method.protocols import DensityProblem, GivesLossOf, LossProblem
 from angd.method.samples import check_start
-from angd.method.step import Info
+from angd.method.step import Info, check_state
 from angd.results import RESULTS
 from angd.tree import all_finite, dot, norm, where
 
@@ -26,17 +26,37 @@ class AbstractBaseline(eqx.Module):
         """The transformation."""
 
     def init(self, problem: object, params: PyTree, samples: Any) -> PyTree:
-        """The transformation's state."""
+        """The transformation's state.
+
+        **Arguments:**
+
+        - `problem`: with `loss(params, samples)`, or with `log_density` and `variation`.
+        - `params`: a pytree of real floating-point arrays.
+        - `samples`: what the problem's `loss` takes; `Samples` for a density.
+
+        **Returns:** a state for `step`.
+        """
         check_params(params)
         check_start(problem, params, samples)
         return self.rule().init(params)
 
     def step(self, problem: object, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Info]:
-        """New parameters, the samples, the new state and an `Info`."""
+        """One step, pure: `eqx.filter_jit(opt.step)`.
+
+        **Arguments:**
+
+        - `problem`: with `loss(params, samples)`, or with `log_density` and `variation`.
+        - `params`: the present parameters.
+        - `samples`: the batch of this step.
+        - `state`: what `init`, or the step before, returned.
+
+        **Returns:** new parameters, the samples (bad ones replaced), the new state and an `Info`.
+        """
 
         def loss(params: PyTree) -> Any:
             return problem.loss(params, samples) if isinstance(problem, LossProblem) else jnp.nan
 
+        check_state(state, jax.eval_shape(self.rule().init, params), type(self).__name__)
         value, gradient, samples = slope(problem, params, samples)
         update, after = self.rule().update(gradient, state, params, value=value, grad=gradient, value_fn=loss)
         moved = optax.apply_updates(params, update)
@@ -66,7 +86,13 @@ def slope(problem: object, params: PyTree, samples: Any) -> tuple[Array, PyTree,
 
 
 class Baseline(AbstractBaseline):
-    """Any optax transformation."""
+    """Any optax transformation behind `init` and `step`; `adam`, `sgd` and `lbfgs` make the usual ones.
+
+    **Arguments:**
+
+    - `transformation`: of optax, with extra arguments:
+      `optax.with_extra_args_support(optax.lion(1e-3))`.
+    """
 
     transformation: optax.GradientTransformationExtraArgs
 
@@ -75,9 +101,15 @@ class Baseline(AbstractBaseline):
 
 
 class FirstOrder(AbstractBaseline):
-    """Adam, or gradient descent with momentum where `second` is None; the rate halves every `halving` steps.
+    """Adam, or gradient descent with momentum, with a rate that halves; all numbers may be swept at one compile.
 
-    Its numbers are arrays, so that a sweep over them compiles once.
+    **Arguments:**
+
+    - `rate`: learning rate at the start; 1e-3 to 1e-2 for Adam.
+    - `halving`: steps in which the rate halves, infinite for never.
+    - `momentum`: β₁ of Adam, or the momentum of gradient descent.
+    - `second`: β₂ of Adam (Kingma and Ba 2015); None is gradient descent.
+    - `weight_decay`: decoupled weight decay, 0 for none.
     """
 
     rate: Any
@@ -96,32 +128,77 @@ class FirstOrder(AbstractBaseline):
 
 
 class Decayed(eqx.Module):
-    """Any optimiser, and after each step it takes θ ← (1 − `amount`) θ."""
+    """Any optimiser, and after each step it takes θ ← (1 − amount) θ.
+
+    **Arguments:**
+
+    - `inner`: an optimiser with `init` and `step`.
+    - `amount`: share that is taken off in a step, 0 to 1; 1e-4 times the rate is usual.
+    """
 
     inner: Any
     amount: Any
 
     def init(self, problem: object, params: PyTree, samples: Any) -> PyTree:
+        """The state of the inner optimiser.
+
+        **Arguments:**
+
+        - `problem`, `params`, `samples`: as the inner optimiser takes them.
+
+        **Returns:** a state for `step`.
+        """
         return self.inner.init(problem, params, samples)
 
     def step(self, problem: object, params: PyTree, samples: Any, state: PyTree) -> tuple[PyTree, Any, PyTree, Info]:
+        """One step of the inner optimiser, and the decay where it was taken.
+
+        **Arguments:**
+
+        - `problem`, `params`, `samples`: as the inner optimiser takes them.
+        - `state`: what `init`, or the step before, returned.
+
+        **Returns:** as the inner optimiser.
+        """
         params, samples, state, info = self.inner.step(problem, params, samples, state)
         shrink = jnp.where(info.accepted, 1 - self.amount, 1.0)
         return jax.tree.map(lambda leaf: (shrink * leaf).astype(leaf.dtype), params), samples, state, info
 
 
 def sgd(rate: Any, momentum: float | None = None) -> Baseline:
-    """Stochastic gradient descent; `rate` is a number or an optax schedule."""
+    """Stochastic gradient descent.
+
+    **Arguments:**
+
+    - `rate`: learning rate, a number or an optax schedule.
+    - `momentum`: in [0, 1), or None for none.
+
+    **Returns:** a `Baseline`.
+    """
     return _baseline(optax.sgd(rate, momentum))
 
 
 def adam(rate: Any = 1e-3) -> Baseline:
-    """Adam; `rate` is a number or an optax schedule."""
+    """Adam (Kingma and Ba 2015).
+
+    **Arguments:**
+
+    - `rate`: learning rate, a number or an optax schedule.
+
+    **Returns:** a `Baseline`.
+    """
     return _baseline(optax.adam(rate))
 
 
 def lbfgs(memory: int = 50) -> Baseline:
-    """L-BFGS with optax's zoom line search, for fixed samples."""
+    """L-BFGS with optax's zoom line search (Liu and Nocedal 1989), for fixed samples.
+
+    **Arguments:**
+
+    - `memory`: pairs of steps and gradients that it remembers.
+
+    **Returns:** a `Baseline`.
+    """
     return _baseline(optax.lbfgs(memory_size=memory))
 
 

@@ -23,18 +23,35 @@ from jaxtyping import Array, Float, PyTree
 from angd.method.baselines.base import report
 from angd.method.jacobian import check_params
 from angd.method.protocols import LossProblem
+from angd.method.step import check_state
 from angd.tree import all_finite, where
 
 
 class SelfScaledBroyden(eqx.Module):
-    """A dense quasi-Newton method with optax's zoom line search, for problems with `loss(params, samples)`.
+    """A dense quasi-Newton method with optax's zoom line search (Al-Baali and Khalfan 2005).
 
-    Points should serve many steps (`Renewed`, `Fixed`); H survives when they change. It holds p × p numbers.
+    For problems with `loss(params, samples)`. Points should serve many steps (`Renewed`, `Fixed`); H
+    survives
+    when they change. It holds p × p numbers.
+
+    **Arguments:**
+
+    - `line_search_steps`: losses and gradients at most in one line search.
     """
 
     line_search_steps: int = eqx.field(static=True, default=20)
 
     def init(self, problem: LossProblem, params: PyTree, samples: Any) -> Float[Array, "p p"]:
+        """H = I.
+
+        **Arguments:**
+
+        - `problem`: with `loss(params, samples)`.
+        - `params`: a pytree of p real floating-point numbers.
+        - `samples`: what the loss takes.
+
+        **Returns:** the identity, shape (p, p).
+        """
         check_params(params)
         flat, _ = ravel_pytree(params)
         return jnp.eye(flat.size, dtype=flat.dtype)
@@ -42,7 +59,19 @@ class SelfScaledBroyden(eqx.Module):
     def step(
         self, problem: LossProblem, params: PyTree, samples: Any, state: Float[Array, "p p"]
     ) -> tuple[PyTree, Any, Float[Array, "p p"], Any]:
+        """One step along −H ∂L, and the update of H.
+
+        **Arguments:**
+
+        - `problem`: with `loss(params, samples)`.
+        - `params`: the present parameters.
+        - `samples`: what the loss takes.
+        - `state`: H, shape (p, p), as `init` or the step before returned it.
+
+        **Returns:** new parameters, the samples, the new H and an `Info`.
+        """
         theta, unravel = ravel_pytree(params)
+        _check_state(state, theta.size)
 
         def loss(theta: Float[Array, "p"]) -> Float[Array, ""]:
             return problem.loss(unravel(theta), samples)
@@ -59,6 +88,11 @@ class SelfScaledBroyden(eqx.Module):
         found: Any = search.update(d, search.init(theta), theta, value=value, grad=g, value_fn=loss)
         s, after = found
         return s, after.grad
+
+
+def _check_state(H: Any, p: int) -> None:
+    if not eqx.is_array(H) or H.shape != (p, p):
+        check_state(H, None, "SelfScaledBroyden")
 
 
 def _update(H: Float[Array, "p p"], s: Array, y: Array, g: Array) -> Float[Array, "p p"]:

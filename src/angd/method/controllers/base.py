@@ -24,9 +24,15 @@ class Trial(eqx.Module):
 
     **Attributes:**
 
-    - `ok`: the direction is finite; `converged`: it meets the solver's tolerance; `damping`: its λ.
-    - `restarted`: there was momentum, and it was dropped; `downhill`: it follows −∂_θ L in the projection's metric.
-    - `accepted`: it will be taken; `ratio`: actual over predicted decrease of the loss, NaN where nobody asked.
+    - `d`: the direction, in the structure of the parameters.
+    - `ok`: it is finite.
+    - `converged`: it meets the solver's tolerance.
+    - `damping`: its λ.
+    - `scale`: what the controllers multiply the step by, 1 at first.
+    - `restarted`: there was momentum, and it was dropped.
+    - `downhill`: it follows −∂_θ L in the projection's metric.
+    - `accepted`: it will be taken.
+    - `ratio`: actual over predicted decrease of the loss, NaN where nobody asked.
     """
 
     d: PyTree
@@ -58,10 +64,22 @@ class Trial(eqx.Module):
 
 
 class Proposal(eqx.Module):
-    """What a controller may ask about the present step.
+    """What a controller may ask about the present step: directions for other dampings or from rest, losses.
 
-    **Attributes:** `momentum` is the direction a that an approximate solver takes as it is (0 for exact ones, whose
-    system holds the momentum), and `origin` what damping pulls towards, less a.
+    **Attributes:**
+
+    - `params`: θ before the step.
+    - `h`: step size.
+    - `system`, `at_rest`: the sampled system with and without momentum.
+    - `descent`: the same G with −hγ ∂_θ L on the right.
+    - `origin`: what damping pulls towards, less `momentum`.
+    - `momentum`: the direction that an approximate solver takes as it is; 0 for exact ones, whose
+      system holds the momentum.
+    - `gradient`: ∂_θ L.
+    - `solver`, `prepared`: the solver, and what its `prepare` returned.
+    - `evaluate`: L at other parameters and the samples of the step.
+    - `curvature`: ∂²r(d, d) at every row, shape (N,).
+    - `gauss_newton`: is G the curvature of the loss, so that a quadratic model predicts its decrease?
     """
 
     params: PyTree
@@ -144,7 +162,7 @@ class Proposal(eqx.Module):
 
 
 class AbstractController(eqx.Module):
-    """Decides about a step."""
+    """Decides about a step: a subclass defines `adjust`, and `init` if it carries something on."""
 
     @property
     def many(self) -> bool:
@@ -170,7 +188,10 @@ class AbstractController(eqx.Module):
 
 
 class Constant(AbstractController):
-    """Take every finite step as it is."""
+    """Take every finite step as it is: the default.
+
+    **Example:** `angd.ANGD(flow, angd.L2(), angd.Normal(1e-3), angd.Constant())`
+    """
 
     def adjust(self, proposal: Proposal, trial: Trial, state: PyTree) -> tuple[Trial, PyTree]:
         return trial, state
@@ -206,9 +227,15 @@ class InTurn(AbstractController):
 
 
 def in_turn(controllers: Any) -> AbstractController:
-    """Controllers one after the other: `in_turn([Restart(), StepNorm(1e-3)])`.
+    """Controllers one after the other.
 
-    **Arguments:** `controllers`, a list; each sees what the one before it left. Searches come before `StepNorm`.
+    **Arguments:**
+
+    - `controllers`: a list; each sees what the one before it left. Searches come before `StepNorm`.
+
+    **Returns:** one `AbstractController`.
+
+    **Example:** `angd.in_turn([angd.Restart(), angd.StepNorm(1e-3)])`
     """
     controllers = tuple(controllers)
     strangers = [c for c in controllers if not isinstance(c, AbstractController)]

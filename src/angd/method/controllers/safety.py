@@ -13,9 +13,19 @@ from angd.tree import norm
 
 
 class StepNorm(AbstractController):
-    """Shorten the step to ‖h d‖ ≤ √C. What is remembered as momentum is the full d.
+    """Bound the length of a step: ‖h d‖² ≤ C.
 
-    SPRING uses C = 1e-3; on small systems that is often far too little.
+    Use it where losses are noisy (Monte Carlo) and one bad batch could undo many good steps. The
+    momentum
+    keeps the unbounded direction, as in SPRING (Goldshlager, Abrahamsen and Lin 2024).
+
+    **Arguments:**
+
+    - `C`: the bound of the squared length. 1e-3 for published FermiNet sizes, 0.05 for small ones;
+      above
+      the usual step it does nothing.
+
+    **Example:** `angd.ANGD(flow, angd.FisherRao(), solver, angd.StepNorm(1e-2))`
     """
 
     C: Any
@@ -31,10 +41,19 @@ class StepNorm(AbstractController):
 
 
 class Restart(AbstractController):
-    """Drop the momentum and step from rest: when ‖d‖ exceeds `above`, or, without it, when d would climb, ⟨∂L, d⟩ > 0.
+    """Drop the momentum and step from rest where d would climb, ⟨∂L, d⟩ > 0, or where ‖d‖ is too large.
 
-    The sign test does not depend on coordinates. If the step from rest climbs too (Wasserstein-2 and H^s with s < 0
-    project in a metric that is not their own), the natural gradient of the projection's metric is taken instead.
+    The sign test does not depend on coordinates (O'Donoghue and Candès 2015). If the step from rest
+    climbs
+    too (Wasserstein-2 and H^s with s < 0 project in a metric that is not their own), the natural
+    gradient
+    of the projection's metric is taken instead.
+
+    **Arguments:**
+
+    - `above`: restart where ‖d‖ exceeds this number; None, the default, is the sign test.
+
+    **Example:** `angd.ANGD(flow, angd.Wasserstein(), solver, angd.Restart())`
     """
 
     above: float | None = None

@@ -118,10 +118,13 @@ class LinearisedStep(eqx.Module):
 
 
 class StepOutcome(eqx.Module):
-    """How a step was taken.
+    """How a step was taken, for the metric to remember.
 
-    **Attributes:** `stride`: θ moved by `stride` d; `restarted`: without momentum; `downhill`: along the natural
-    gradient of the projection, the last resort of `Restart`.
+    **Attributes:**
+
+    - `stride`: θ moved by `stride` d.
+    - `restarted`: without momentum.
+    - `downhill`: along the natural gradient of the projection, the last resort of `Restart`.
     """
 
     stride: Array
@@ -130,7 +133,7 @@ class StepOutcome(eqx.Module):
 
 
 class AbstractMetric(eqx.Module):
-    """A row of the table of metrics.
+    """A metric: a subclass turns the problem at the samples into a sampled system, `linearise(context)`.
 
     **Attributes:**
 
@@ -189,6 +192,14 @@ def one_measure(samples: Any, on: str, metric: AbstractMetric) -> Samples:
         names = ", ".join(sorted(samples)) if isinstance(samples, dict) else type(samples).__name__
         raise ValueError(f"{type(metric).__name__}(on={on!r}) finds no such samples; there are: {names}.")
     return samples[on]
+
+
+def one_batch(samples: Any, metric: AbstractMetric) -> Samples:
+    """The samples of a metric that takes no dictionary."""
+    if isinstance(samples, Samples):
+        return samples
+    names = ", ".join(map(repr, sorted(samples))) if isinstance(samples, dict) else type(samples).__name__
+    raise ValueError(f"{type(metric).__name__} takes one batch of Samples, not one for each term, got {names}.")
 
 
 def known_loss(context: StepContext, f: Float[Array, "n"] | None = None) -> Float[Array, ""] | None:

@@ -24,10 +24,12 @@ Term = tuple[Callable[..., Any], Samples]
 
 
 class Energy(AbstractMetric):
-    """Gauss–Newton in function space.
+    """Gauss–Newton in function space: L = ½ Σ ω r² and G = (∂r)ᵀ W (∂r) (Müller and Zeinhofer 2023).
 
-    The problem has `residual(params, x)`, a scalar or a vector at one point; or, for several terms, `residuals`, a
-    dictionary of such functions, and `samples` is a dictionary of `Samples` with the same names.
+    The problem has `residual(params, x)`, a scalar or a vector at one point; or, for several terms,
+    `residuals`, a dictionary of such functions, and samples are a dictionary with the same names.
+
+    **Example:** `angd.ANGD(angd.ARGFlow.gradient(1.0), angd.Energy(), angd.Normal(1e-6), angd.LineSearch())`
     """
 
     gauss_newton: ClassVar[bool] = True

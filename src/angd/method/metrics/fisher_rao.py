@@ -12,7 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from angd.method.metrics.base import AbstractMetric, LinearisedStep, StepContext, StepOutcome, known_loss
+from angd.method.metrics.base import AbstractMetric, LinearisedStep, StepContext, StepOutcome, known_loss, one_batch
 from angd.method.protocols import DensityProblem, require
 from angd.method.samples import Samples
 from angd.method.system import Rows, row_weights
@@ -33,15 +33,21 @@ class AbstractDensityMetric(AbstractMetric):
 
 
 class FisherRao(AbstractDensityMetric):
-    """The metric of information geometry, for problems with `log_density(params, x)` and `variation(params, x)`.
+    """The metric of information geometry, g(σ, σ) = ∫ σ²/ρ; for wave functions, stochastic reconfiguration.
 
-    Both are real. For complex amplitudes the phase is a degree of freedom of its own, which this metric does not see.
+    For problems with `log_density(params, x)` and `variation(params, x)`, both real; samples are drawn
+    from
+    the density. For complex amplitudes the phase is a degree of freedom of its own, which this metric
+    does
+    not see.
 
     **Arguments:**
 
     - `limit`: bound of h|φ| in the quadratic term; 0.5 is safe, None is no limit.
-    - `correction`: False leaves the quadratic term out, as methods without momentum do (minSR, SPRING): with μ = 0
-      there is no momentum to correct, yet the formula would still subtract (h/2)φ².
+    - `correction`: False leaves the quadratic term out, as methods without momentum do (minSR, SPRING):
+      with μ = 0 there is no momentum to correct, yet the formula would still subtract (h/2)φ².
+
+    **Example:** `angd.ANGD(angd.ARGFlow.momentum(0.8, 0.01), angd.FisherRao(), angd.Kernel(4e-3))`
     """
 
     limit: float | None = 0.5
@@ -53,6 +59,7 @@ class FisherRao(AbstractDensityMetric):
 
     def linearise(self, context: StepContext) -> DensityStep:
         problem = require(context.problem, DensityProblem, self)
+        one_batch(context.samples, self)
         context, f, f_old = context.vetted(problem, context.hessian)
         O = context.jacobian(problem.log_density, context.samples.x)
         omega = row_weights(context.samples.omega, O)

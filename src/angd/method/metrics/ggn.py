@@ -15,23 +15,28 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from angd.method.metrics.base import AbstractMetric, LinearisedStep, StepContext
+from angd.method.metrics.base import AbstractMetric, LinearisedStep, StepContext, one_batch
 from angd.method.metrics.pointwise import over
 from angd.method.protocols import CostProblem, require
 from angd.method.system import Rows, row_weights
 
 
 class GGN(AbstractMetric):
-    """The metric that a convex cost induces, for problems with `field(params, x)` and `cost(z, x)`.
+    """Generalised Gauss–Newton, G = (∂z)ᵀ ∇²ℓ (∂z), the metric that a convex cost induces (Schraudolph 2002).
 
-    `correction=False` freezes H, which is cheaper and no longer follows the flow.
+    For problems with `field(params, x)` and `cost(z, x)`.
+
+    **Arguments:**
+
+    - `correction`: False freezes the Hessian of the cost, which is cheaper and no longer follows the
+      flow.
     """
 
     correction: bool = eqx.field(static=True, default=True)
     gauss_newton: ClassVar[bool] = True
 
     def linearise(self, context: StepContext) -> LinearisedStep:
-        samples, params = context.samples, context.params
+        samples, params = one_batch(context.samples, self), context.params
         problem = require(context.problem, CostProblem, self)
         now = jax.vmap(lambda x: at_point(problem, params, x))(samples.x)
         Phi = self._momentum(context, problem, now.slope)
@@ -66,7 +71,7 @@ class GGN(AbstractMetric):
 
     def loss(self, problem: object, params: PyTree, samples: Any) -> Float[Array, ""]:
         problem = require(problem, CostProblem, self)
-        return samples.mean(over(lambda p, x: problem.cost(problem.field(p, x), x), params, samples.x))
+        return one_batch(samples, self).mean(over(lambda p, x: problem.cost(problem.field(p, x), x), params, samples.x))
 
 
 class _Point(NamedTuple):

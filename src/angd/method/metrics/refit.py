@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 
 class AbstractRefit(eqx.Module):
-    """A regression of vectors on points."""
+    """A regression of velocities on places, for `Wasserstein`: a subclass defines `__call__(x, V, omega, at)`."""
 
     @abc.abstractmethod
     def __call__(
@@ -22,7 +22,14 @@ class AbstractRefit(eqx.Module):
 
 
 class AffineRefit(AbstractRefit):
-    """V ≈ A x + a by weighted least squares with a relative ridge: cheap in any dimension, exact on Gaussians."""
+    """V ≈ A x + a by weighted least squares: cheap in any dimension, exact on Gaussians.
+
+    **Arguments:**
+
+    - `ridge`: relative to the trace of the normal equations; 1e-10 only keeps them regular.
+
+    **Returns:** called with `(x, V, omega, at)`, velocities at the points `at`, shape (n, D).
+    """
 
     ridge: float = 1e-10
 
@@ -38,7 +45,12 @@ class AffineRefit(AbstractRefit):
 class KernelRefit(AbstractRefit):
     """An affine field plus Gaussian kernel ridge regression of what it leaves; for few dimensions, n³ work.
 
-    `width` is in units of the root-mean-square distance from the mean; `ridge` is relative to a kernel's diagonal of 1.
+    **Arguments:**
+
+    - `width`: of the kernel, in units of the root-mean-square distance from the mean.
+    - `ridge`: relative to the kernel's diagonal of 1; more for noisier velocities.
+
+    **Returns:** called with `(x, V, omega, at)`, velocities at the points `at`, shape (n, D).
     """
 
     width: float = 1.0

@@ -114,7 +114,16 @@ def _printed(context: StepContext, gradient: PyTree) -> PyTree:
 
 
 class L2(AbstractSobolev):
-    """∫ σ²: 𝓑 is the field itself. `L2Pointwise` is for problems that know the variation at a point."""
+    """The L² metric ∫ σ², for problems with `field(params, x)` and `loss(params, samples)`.
+
+    `L2Pointwise` is for problems that know the variation at a point.
+
+    **Arguments:**
+
+    - `on`: where samples are a dictionary, the name of those that carry the metric.
+
+    **Example:** `angd.ANGD(angd.ARGFlow.momentum(0.8, 0.03), angd.L2(), angd.Normal(1e-3))`
+    """
 
     on: str = eqx.field(static=True, default="interior")
 

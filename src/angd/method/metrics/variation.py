@@ -26,7 +26,14 @@ from angd.tree import combine, scale
 
 
 class L2Pointwise(AbstractMetric):
-    """L² for problems with `field(params, x)` and `variation(params, x)`, both scalars or vectors of one shape."""
+    """L² for problems with `field(params, x)` and `variation(params, x)`, scalars or vectors of one shape.
+
+    The right-hand side is known at the samples, so that kernels apply.
+
+    **Arguments:**
+
+    - `on`: where samples are a dictionary, the name of those that carry the metric.
+    """
 
     on: str = eqx.field(static=True, default="interior")
 
@@ -84,7 +91,19 @@ class NegativeHs(AbstractMetric):
 
 
 def Hs(s: int, on: str = "interior") -> AbstractMetric:
-    """The Sobolev metric of any integer order: s > 0 smooths the gradient, s < 0 sharpens it, `Hs(0)` is L²."""
+    """The Sobolev metric of any integer order, Σ_{i ≤ s} ∫ |∇ⁱσ|² for s ≥ 0 and its dual for s < 0.
+
+    For s ≥ 0 the problem has `field` and `loss`, for s < 0 `field` and `variation`.
+
+    **Arguments:**
+
+    - `s`: s > 0 smooths the gradient, s < 0 sharpens it (pair that with `Restart`), 0 is L².
+    - `on`: where samples are a dictionary, the name of those that carry the metric.
+
+    **Returns:** a metric.
+
+    **Example:** `angd.Hs(1)`
+    """
     if isinstance(s, bool) or not isinstance(s, int):
         raise ValueError(f"Hs: s must be an integer, got {s!r}.")
     return PositiveHs(s=s, on=on) if s >= 0 else NegativeHs(order=-s, on=on)

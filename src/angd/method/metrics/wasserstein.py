@@ -8,7 +8,7 @@ steps, the velocities are fitted to a field and read where the walkers are now. 
 ∂_t log ρ, another metric than the flow's: the direction need not descend, pair it with `Restart()`.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -18,7 +18,15 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian import AbstractJacobian
-from angd.method.metrics.base import AbstractMetric, Invert, LinearisedStep, StepContext, StepOutcome, known_loss
+from angd.method.metrics.base import (
+    AbstractMetric,
+    Invert,
+    LinearisedStep,
+    StepContext,
+    StepOutcome,
+    known_loss,
+    one_batch,
+)
 from angd.method.metrics.fisher_rao import AbstractDensityMetric, DensityStep
 from angd.method.metrics.pointwise import forces, pull
 from angd.method.metrics.refit import AbstractRefit, AffineRefit
@@ -46,14 +54,18 @@ class TransportStep(LinearisedStep):
 
 
 class Wasserstein(AbstractMetric):
-    """The metric of optimal transport, for problems with `log_density(params, x)` and `variation(params, x)`.
+    """The metric of optimal transport: samples are particles that move with the flow, the model follows them.
 
-    `step` returns the moved samples.
+    For problems with `log_density(params, x)` and `variation(params, x)`; `step` returns the moved
+    samples.
+    Without momentum and with `KFAC` it is in essence WQMC (Neklyudov et al. 2023). Pair it with
+    `Restart`.
 
     **Arguments:**
 
-    - `refit`: how velocities are carried over when other samples come back, an `AbstractRefit`; None leaves them on
-      their particles, for flows without a Markov chain.
+    - `refit`: how velocities are carried over when other samples come back, an `AbstractRefit`; None
+      leaves
+      them on their particles, for flows without a Markov chain.
     - `clip`: bound of each coordinate of ∇f; 1 suits atoms and molecules, None is no bound.
     - `reset`: velocities with a coordinate beyond this lose that coordinate; None keeps all.
     """
@@ -69,9 +81,9 @@ class Wasserstein(AbstractMetric):
             if value is not None and not value > 0:
                 raise ValueError(f"Wasserstein: {name} must be positive (or None), got {value}.")
 
-    def init(self, problem: object, params: PyTree, samples: Samples) -> WassersteinState:
-        zero = zeros_like(samples.x)
-        return WassersteinState(samples.x, zero, zero)
+    def init(self, problem: object, params: PyTree, samples: Any) -> WassersteinState:
+        x = one_batch(samples, self).x
+        return WassersteinState(x, zeros_like(x), zeros_like(x))
 
     def momentum(self, context: StepContext) -> PyTree:
         """None: the momentum of the flow is in the velocities, and so in v."""
@@ -79,7 +91,7 @@ class Wasserstein(AbstractMetric):
 
     def linearise(self, context: StepContext) -> TransportStep:
         problem = require(context.problem, DensityProblem, self)
-        check_points(context.samples.x, self)
+        check_points(one_batch(context.samples, self).x, self)
         context, f, _ = context.vetted(problem)
         F = field_force(problem, context.params, context.samples.x, self.clip)
         rest = scale(-context.force_scale, F)
@@ -122,12 +134,14 @@ class Wasserstein(AbstractMetric):
 
 
 class ParametricWasserstein(AbstractDensityMetric):
-    """Wasserstein-2 with the momentum kept in the parameters: no velocities, so a Markov chain may do what it likes.
+    """Wasserstein-2 with the momentum kept in the parameters: no velocities, so any Markov chain will do.
 
-    The force is transported as in `Wasserstein`; momentum is that of the scores (with `CurrentJVP`, of coordinates):
-    cheap and not the flow's. β must be 0.
+    The force is transported as in `Wasserstein`; momentum is that of the scores (with `CurrentJVP`, of
+    coordinates): cheap and not the flow's. β must be 0.
 
-    **Arguments:** `clip` bounds each coordinate of ∇f; 1 suits atoms and molecules, None is no bound.
+    **Arguments:**
+
+    - `clip`: bound of each coordinate of ∇f; 1 suits atoms and molecules, None is no bound.
     """
 
     clip: float | None = None
@@ -139,7 +153,7 @@ class ParametricWasserstein(AbstractDensityMetric):
                 "ParametricWasserstein has no velocities for beta to act on: take beta=0 or Wasserstein()."
             )
         problem = require(context.problem, DensityProblem, self)
-        check_points(context.samples.x, self)
+        check_points(one_batch(context.samples, self).x, self)
         context, f, _ = context.vetted(problem)
         F = field_force(problem, context.params, context.samples.x, self.clip)
         O, omega = score(context, problem)

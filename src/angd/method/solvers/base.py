@@ -26,7 +26,14 @@ Prepared = Any  # whatever a solver's `prepare` returns: a pytree that nobody el
 
 
 class Solution(eqx.Module):
-    """The direction d; whether it is finite (`ok`), and whether an iteration behind it met its tolerance."""
+    """What a solver found.
+
+    **Attributes:**
+
+    - `d`: the direction, in the structure of the parameters.
+    - `ok`: it is finite.
+    - `converged`: an iteration behind it met its tolerance.
+    """
 
     d: PyTree
     ok: Bool[Array, ""]
@@ -42,9 +49,11 @@ class Solution(eqx.Module):
 
 
 class AbstractSolver(eqx.Module):
-    """How the sampled system is solved.
+    """How the sampled system is solved: a subclass defines `prepare` and `solve`.
 
-    **Attributes:** `damping`, λ. A solver with a state of its own (running averages) overrides `init`.
+    **Attributes:**
+
+    - `damping`: λ. A solver with a state of its own (running averages) overrides `init`.
     """
 
     damping: eqx.AbstractVar[Any]

@@ -25,10 +25,18 @@ SEED = 0  # the sketch is the same in every step and every run
 
 
 class Iterative(AbstractSolver):
-    """(G + λI)⁻¹ by lineax's conjugate gradients, to relative tolerance `rtol` or `max_steps` iterations.
+    """(G + λI)⁻¹ by lineax's conjugate gradients on products `O d` and `Oᵀ y`: no matrix is ever formed.
 
-    A direction that missed the tolerance is taken, and reported as `RESULTS.not_converged`. `rank` > 0 adds a Nyström
-    preconditioner, at the price of `rank` further products with G per step.
+    A direction that missed the tolerance is taken, and reported as `RESULTS.not_converged`.
+
+    **Arguments:**
+
+    - `damping`: λ; the number of iterations grows like √(‖G‖/λ).
+    - `rtol`: relative tolerance > 0 of the residual.
+    - `max_steps`: iterations at most.
+    - `rank`: > 0 adds a randomised Nyström preconditioner (Frangella, Tropp and Udell 2023), at the
+      price
+      of as many further products with G per step.
     """
 
     damping: Any = 1e-6

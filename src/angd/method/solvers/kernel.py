@@ -16,9 +16,14 @@ from angd.tree import add, combine
 
 
 class Kernel(AbstractSolver):
-    """The N × N form for systems whose right-hand side is known at the samples.
+    """The N × N form, δ = OᵀW^½ (W^½OOᵀW^½ + λI)⁻¹ W^½ (b − O c): cheap for fewer rows than parameters.
 
-    **Arguments:** `damping`, λ: 1e-8 to 1e-3 for residuals in double precision, 4e-3 for wave functions in single.
+    For systems whose right-hand side is known at the samples; `Normal` picks the smaller form by
+    itself.
+
+    **Arguments:**
+
+    - `damping`: λ; 1e-8 to 1e-3 for residuals in double precision, 4e-3 for wave functions in single.
 
     **Example:** `angd.ANGD(flow, angd.FisherRao(), angd.Kernel(4e-3))`
     """

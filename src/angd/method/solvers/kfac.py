@@ -33,17 +33,27 @@ from angd.tree import combine
 
 
 class KFAC(AbstractSolver):
-    """(A ⊗ S + λI)⁻¹ for every layer; `damping` λ is usually between 1e-6 and 1e-2.
+    """Kronecker factors: (A ⊗ S + λI)⁻¹ for every layer (Martens and Grosse 2015).
 
-    A ⊗ S is the exact block of G for a single sample and a layer used once, and for layers whose cotangents do not
-    depend on the sample; elsewhere activations and cotangents count as independent, and uses of a layer (electrons,
-    pixels, derivative channels) as uncorrelated. For densities A and S are those of the uncentred rows.
+    A ⊗ S is the exact block of G for a single sample and a layer used once, and for layers whose
+    cotangents
+    do not depend on the sample; elsewhere activations and cotangents count as independent, and uses of
+    a
+    layer (electrons, pixels, derivative channels) as uncorrelated. For densities A and S are those of
+    the
+    uncentred rows.
 
-    A bias that the function adds directly to a layer's outputs, and uses nowhere else, shares the layer's block; other
-    leaves without factors have exact blocks, or beyond `blocks.DENSE` entries the diagonal of G.
+    A bias that the function adds directly to a layer's outputs, and uses nowhere else, shares the
+    layer's
+    block; other leaves without factors have exact blocks, or beyond `blocks.DENSE` entries the diagonal
+    of G.
 
-    **Arguments:** `decay` ε of the averages, x ← ε x + (1 − ε) x_new without bias towards their zero start, where 0
-    takes the present samples alone; `factored` damps A and S each, rather than their product.
+    **Arguments:**
+
+    - `damping`: λ, usually between 1e-6 and 1e-2.
+    - `decay`: ε of the averages, x ← ε x + (1 − ε) x_new without bias towards their zero start; 0 takes
+      the present samples alone.
+    - `factored`: damp A and S each, rather than their product.
     """
 
     damping: Any = 1e-3

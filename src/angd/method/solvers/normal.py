@@ -12,9 +12,11 @@ from angd.tree import add, combine
 
 
 class Normal(AbstractSolver):
-    """(G + λI)⁻¹ in the smaller of its two forms.
+    """(G + λI)⁻¹ in the smaller of its two forms, p × p or N × N.
 
-    **Arguments:** `damping`, λ: usually between 1e-8 and 1e-2.
+    **Arguments:**
+
+    - `damping`: λ, usually between 1e-8 and 1e-2.
 
     **Example:** `angd.ANGD(flow, angd.L2(), angd.Normal(1e-3))`
     """

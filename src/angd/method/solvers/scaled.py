@@ -16,9 +16,15 @@ from angd.method.system import AbstractSystem, Gram, Rows
 
 
 class Scaled(AbstractSolver):
-    """Wraps `Normal` or `Kernel`, whose λ then multiplies diag(G)^`power`.
+    """Damping in the units of each parameter, (G + λ diag(G)^power) δ = v − G c (Marquardt 1963).
 
-    Entries of diag(G) count as at least `floor` times the largest, so that no parameter goes undamped.
+    **Arguments:**
+
+    - `inner`: `Normal` or `Kernel`, whose λ then multiplies diag(G)^power.
+    - `power`: 1 is Marquardt's scaling, 0 is λI; ½ lies between.
+    - `floor`: entries of diag(G) count as at least this times the largest, so that all are damped.
+
+    **Example:** `angd.Scaled(angd.Normal(1e-3))`
     """
 
     inner: AbstractSolver

@@ -22,7 +22,18 @@ from angd.tree import scale
 
 
 class ProjectedMomentum(AbstractSolver):
-    """Wraps any solver and *replaces* its origin by η d_prev. With μ = 0 on Fisher–Rao this is SPRING."""
+    """argmin ½ dᵀGd − vᵀd + ½λ‖d − η d_prev‖²: keeps of the last direction what the samples do not determine.
+
+    It *replaces* the origin of the solver that it wraps. With μ = 0 on Fisher–Rao this is SPRING
+    (Goldshlager, Abrahamsen and Lin 2024).
+
+    **Arguments:**
+
+    - `eta`: η in [0, 1); 0.99 is SPRING's.
+    - `inner`: any solver.
+
+    **Example:** `angd.ProjectedMomentum(0.99, angd.Kernel(4e-3))`
+    """
 
     eta: Any
     inner: AbstractSolver
@@ -67,9 +78,14 @@ class ProjectedMomentum(AbstractSolver):
 
 
 class WithFallback(AbstractSolver):
-    """`first`, and where it fails (not finite, or not converged), `second` with its own damping.
+    """One solver, and where it fails (not finite, or not converged), another one with its own damping.
 
-    Example: `WithFallback(Normal(1e-12), Normal(1e-4))`.
+    **Arguments:**
+
+    - `first`: any solver.
+    - `second`: one without a state of its own (not KFAC).
+
+    **Example:** `angd.WithFallback(angd.Normal(1e-12), angd.Normal(1e-4))`
     """
 
     first: AbstractSolver

@@ -14,7 +14,17 @@ Field = Callable[[Float[Array, " D"]], Float[Array, "*m"]]
 
 
 def d(u: Field, *axes: int) -> Field:
-    """The partial derivative of a field along coordinates, as a field."""
+    """A partial derivative of a field, as a field: `d(u, 0, 1)` is ∂²u/∂z₀∂z₁.
+
+    **Arguments:**
+
+    - `u`: a field, a function of one point of shape (D,) to a number or a vector.
+    - `*axes`: the coordinates, one for each derivative.
+
+    **Returns:** a field of the same shape.
+
+    **Example:** `d(u, 0)(z) + u(z) * d(u, 1)(z)`
+    """
     for axis in axes:
         u = _along(u, axis)
     return u

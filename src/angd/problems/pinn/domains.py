@@ -11,7 +11,14 @@ from jaxtyping import Array, Float
 
 @dataclass(frozen=True)
 class Box:
-    """A product of intervals, `Box((0, 1), (-1, 1))` for t and x."""
+    """A product of intervals.
+
+    **Arguments:**
+
+    - `*intervals`: a pair (lower, upper) for each coordinate, both finite.
+
+    **Example:** `Box((0, 1), (-1, 1))` for t and x
+    """
 
     intervals: tuple[tuple[float, float], ...]
 
@@ -47,7 +54,14 @@ class Box:
 
 @dataclass(frozen=True)
 class Face:
-    """One side of a box."""
+    """One side of a box; `box.face(axis, side)` makes it.
+
+    **Arguments:**
+
+    - `box`: the `Box`.
+    - `axis`: the coordinate that is constant there.
+    - `side`: "lower" or "upper".
+    """
 
     box: Box
     axis: int
@@ -68,7 +82,14 @@ class Face:
 
 @dataclass(frozen=True)
 class Faces:
-    """Several faces, each with an equal share of the points."""
+    """Several faces, each with an equal share of the points.
+
+    **Arguments:**
+
+    - `parts`: a sequence of at least one `Face`.
+
+    **Example:** `Faces((box.face(1, "lower"), box.face(1, "upper")))`
+    """
 
     parts: tuple[Face, ...]
 
@@ -90,7 +111,13 @@ class Faces:
 
 
 class Data(eqx.Module):
-    """Given points `z` with measured `values`; asked for fewer than all, it gives some from every part of the list."""
+    """Given points with measured values; asked for fewer than all, it gives some from every part of the list.
+
+    **Arguments:**
+
+    - `z`: the points, shape (N, D).
+    - `values`: one for each point, shape (N,) or (N, m) as the field has them.
+    """
 
     z: Float[Array, "N D"]
     values: Float[Array, "N *m"]

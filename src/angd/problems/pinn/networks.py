@@ -1,7 +1,8 @@
 """Fully connected networks as plain functions of their parameters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
+from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -25,14 +26,28 @@ class Model(Protocol):
         ...
 
 
-class Network(eqx.Module):
-    """z ↦ embed(z) → layers of `widths` → `outputs` numbers (a scalar field if None).
+def _widths(widths: int | Iterable[int]) -> tuple[int, ...]:
+    """One layer may be given by its width alone."""
+    return tuple(widths) if isinstance(widths, Iterable) else (widths,)
 
-    `embed` maps a point to features (periodic coordinates, a change of scale); it must be a function known by name or a
-    module, so that the network is the same object in every step.
+
+class Network(eqx.Module):
+    """A fully connected network: z ↦ embed(z) → layers → a number or a vector.
+
+    **Arguments:**
+
+    - `widths`: of the hidden layers, (20, 20); one number is one layer.
+    - `outputs`: components of the field; None, the default, is a scalar field.
+    - `activation`: "tanh", or "sin" for fields that oscillate.
+    - `embed`: maps a point (D,) to features (F,), such as `Periodic`; a function known by name or a
+      module, so that the network is the same object in every step.
+
+    **Returns:** called as `network(params, z)`, u(z); `network.init(key, dimension)` makes parameters.
+
+    **Example:** `Network((20, 20), embed=Periodic(axis=1, period=2.0))`
     """
 
-    widths: tuple[int, ...] = eqx.field(static=True, converter=tuple)
+    widths: tuple[int, ...] = eqx.field(static=True, converter=_widths)
     outputs: int | None = eqx.field(static=True, default=None)
     activation: str = eqx.field(static=True, default="tanh")
     embed: Callable[[Array], Array] | None = eqx.field(static=True, default=None)
@@ -40,8 +55,8 @@ class Network(eqx.Module):
     def __check_init__(self):
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"Network: activation must be one of {sorted(ACTIVATIONS)}, got {self.activation!r}.")
-        if not self.widths or min(self.widths) < 1:
-            raise ValueError(f"Network: widths must be positive, got {self.widths}.")
+        if not self.widths or not all(isinstance(width, Integral) and width >= 1 for width in self.widths):
+            raise ValueError(f"Network: widths must be positive whole numbers, (20, 20), got {self.widths}.")
         if self.outputs is not None and self.outputs < 1:
             raise ValueError(f"Network: outputs must be None, for a scalar field, or at least 1, got {self.outputs}.")
 
@@ -65,9 +80,16 @@ class Network(eqx.Module):
 
 
 class Periodic(eqx.Module):
-    """Features of a field that repeats along one coordinate: `Network(..., embed=Periodic(axis=1, period=2.0))`.
+    """Features of a field that repeats along one coordinate.
 
     The coordinate z is replaced by cos 2πz/period and sin 2πz/period, behind the others.
+
+    **Arguments:**
+
+    - `axis`: the coordinate.
+    - `period`: > 0.
+
+    **Returns:** called with a point of shape (D,), features of shape (D + 1,).
     """
 
     axis: int = eqx.field(static=True)
@@ -90,10 +112,18 @@ def _signs(parity: Any) -> tuple[int, ...] | int:
 
 
 class Mirrored(eqx.Module):
-    """A field with a mirror: u(z) = N(z) + s N(z̃), z̃ the image of z in the plane where coordinate `axis` is `about`.
+    """A field with a mirror: u(z) = N(z) + s N(z̃), z̃ the image of z in a plane across one coordinate.
 
-    `parity` s is −1 for an odd field, 1 for an even one, or one sign for each component. One half of the domain then
-    says everything, so that an equation with this symmetry needs half the points.
+    One half of the domain then says everything: an equation with this symmetry needs half the points.
+
+    **Arguments:**
+
+    - `network`: N, a `Network`.
+    - `axis`: the coordinate that is mirrored.
+    - `parity`: s, −1 for an odd field, 1 for an even one, or one sign for each component.
+    - `about`: where the mirror stands on that coordinate.
+
+    **Example:** `Mirrored(Network((20, 20)), axis=1)`
     """
 
     network: Network

@@ -19,7 +19,16 @@ LOOKS = 8  # points at which a new problem is tried
 
 
 class Condition(eqx.Module):
-    """`equation(u, z)` must vanish `on` a face (or several); `weight` is its share of the loss."""
+    """Something else that the field should satisfy, on a part of the domain.
+
+    **Arguments:**
+
+    - `on`: where, a `Face`, `Faces`, `Box` or `Data`.
+    - `equation`: `equation(u, z)`, a number or a vector that should vanish.
+    - `weight`: > 0, its share of the loss; 10 times the equation's is a good first try.
+
+    **Example:** `Condition(box.face(0, "lower"), lambda u, z: u(z) - jnp.sin(z[1]), 10.0)`
+    """
 
     on: Any
     equation: Equation = eqx.field(static=True)
@@ -27,16 +36,32 @@ class Condition(eqx.Module):
 
 
 def observed(z: Any, values: Any, weight: float = 1.0) -> Condition:
-    """u should take these values at these points: a term for data."""
+    """u should take these values at these points: a term for data.
+
+    **Arguments:**
+
+    - `z`: the points, shape (N, D).
+    - `values`: shape (N,) or (N, m), as the field has them.
+    - `weight`: > 0, its share of the loss.
+
+    **Returns:** a `Condition`.
+    """
     return Condition(Data(z, values), _misfit, weight)
 
 
 class Problem(eqx.Module):
-    """Find a network u with `equation(u, z)` = 0 inside `domain` and its `conditions` on the faces.
+    """A differential equation with its conditions: L = ½ Σ_terms w · mean r².
 
-    `equation` sees the field as a function, `lambda u, z: d(u, 0)(z) + u(z) * d(u, 1)(z)`, and returns a number or a
-    vector of numbers. The network is any `Model`. `constraint(z, value)` builds conditions into the field itself:
-    u(z) = constraint(z, N(z)).
+    **Arguments:**
+
+    - `network`: what is sought, a `Network` or any `Model` with `init(key, dimension)`.
+    - `domain`: a `Box`.
+    - `equation`: `equation(u, z)` sees the field as a function and returns a number or a vector that
+      should vanish inside the domain.
+    - `conditions`: a dictionary from names to `Condition`; {} for none.
+    - `constraint`: builds conditions into the field itself, u(z) = constraint(z, N(z)); None for none.
+
+    **Example:** `Problem(Network((20, 20)), box, lambda u, z: d(u, 0)(z) - d(u, 1, 1)(z), conditions)`
     """
 
     network: Model
@@ -46,6 +71,7 @@ class Problem(eqx.Module):
     constraint: Callable[[Array, Array], Array] | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
+        _check_kinds(self)
         if INTERIOR in self.conditions:
             raise ValueError(f"Problem: {INTERIOR!r} is the equation's own name; call the condition something else.")
         for name, condition in self.conditions.items():
@@ -87,6 +113,24 @@ class Problem(eqx.Module):
 
     def weight(self, name: str) -> float:
         return 1.0 if name == INTERIOR else self.conditions[name].weight
+
+
+def _check_kinds(problem: Problem) -> None:
+    """Refuse things of the wrong kind by name."""
+    network, domain, conditions = problem.network, problem.domain, problem.conditions
+    if isinstance(network, type) or not isinstance(network, Model):
+        name = network.__name__ if isinstance(network, type) else type(network).__name__
+        raise ValueError(
+            f"Problem: the network must have init(key, dimension) and be called as network(params, z), which {name} "
+            "does not: use Network((20, 20)), or wrap yours in a class with these two methods."
+        )
+    if not isinstance(domain, Box):
+        raise ValueError(f"Problem: the domain must be a Box, `Box((0, 1), (-1, 1))`, got {domain!r}.")
+    if not isinstance(conditions, dict) or not all(isinstance(c, Condition) for c in conditions.values()):
+        found = "other values" if isinstance(conditions, dict) else type(conditions).__name__
+        raise ValueError(
+            f"Problem: conditions must be a dictionary from names to Condition, {{}} for none, got {found}."
+        )
 
 
 def _on_field(problem: Problem, equation: Equation) -> Callable[..., Array]:

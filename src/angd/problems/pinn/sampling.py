@@ -15,7 +15,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
-from scipy.stats import qmc
 
 from angd.method.samples import Samples
 from angd.problems.pinn.domains import Faces
@@ -25,7 +24,10 @@ LONG = 100  # steps that fit the points of a large network
 
 
 class Sampler(eqx.Module):
-    """`sampler(key, problem, params)` → samples of every term."""
+    """Where the equations are asked to hold: a subclass defines `__call__(key, problem, params)`.
+
+    **Returns:** called as `sampler(key, problem, params)`, a dictionary of `Samples` by term.
+    """
 
     @property
     def every(self) -> float:
@@ -55,7 +57,14 @@ class AbstractIndifferent(Sampler):
 
 
 class Uniform(AbstractIndifferent):
-    """Independent uniform points."""
+    """Independent uniform points.
+
+    **Arguments:**
+
+    - `**counts`: points of each term by name, `interior=1000, walls=100`.
+
+    **Returns:** called as `sampler(key, problem, params)`, a dictionary of `Samples` by term.
+    """
 
     counts: Mapping[str, int] = eqx.field(static=True)
 
@@ -67,7 +76,14 @@ class Uniform(AbstractIndifferent):
 
 
 class Sobol(AbstractIndifferent):
-    """Sobol points, shifted at random (modulo the box), so that each set is even and fresh."""
+    """Sobol points, shifted at random (modulo the box), so that each set is even and fresh.
+
+    **Arguments:**
+
+    - `**counts`: points of each term by name, `interior=1000, walls=100`.
+
+    **Returns:** called as `sampler(key, problem, params)`, a dictionary of `Samples` by term.
+    """
 
     counts: Mapping[str, int] = eqx.field(static=True)
 
@@ -75,15 +91,26 @@ class Sobol(AbstractIndifferent):
         self.counts = _Counts(counts)
 
     def draw(self, key: Array, place: Any, n: int) -> PyTree:
+        from scipy.stats import qmc  # takes as long to import as JAX
+
         points = qmc.Sobol(place.dimension, scramble=False).random_base2(max(n - 1, 1).bit_length())[:n]
         shift = jax.random.uniform(key, (1, place.dimension))
         return place.place((jnp.asarray(points) + shift) % 1.0)
 
 
 class Adaptive(Sampler):
-    """Residual-adaptive points (RAD): from a pool of `pool` n uniform ones, density ∝ |r|/mean|r| + `floor`.
+    """Residual-adaptive points: from a pool of uniform ones, density ∝ |r|ᵖ/mean|r|ᵖ + floor (Wu et al. 2023).
 
     The interior is adapted; conditions keep uniform points. Points are drawn without replacement.
+
+    **Arguments:**
+
+    - `pool`: candidates for each point, a whole number ≥ 1; 1 is uniform.
+    - `floor`: ≥ 0; more is closer to uniform.
+    - `power`: p ≥ 0 of the residual.
+    - `**counts`: points of each term by name, `interior=1000, walls=100`.
+
+    **Returns:** called as `sampler(key, problem, params)`, a dictionary of `Samples` by term.
     """
 
     counts: Mapping[str, int] = eqx.field(static=True)
@@ -109,7 +136,15 @@ class Adaptive(Sampler):
 
 
 class Fixed(Sampler):
-    """What another sampler draws first, for ever; it warns where there are more parameters than residuals."""
+    """What another sampler draws first, for ever; it warns where there are more parameters than residuals.
+
+    **Arguments:**
+
+    - `inner`: the other sampler.
+    - `key`: with which it draws.
+
+    **Returns:** called as `sampler(key, problem, params)`, a dictionary of `Samples` by term.
+    """
 
     inner: Sampler
     key: Array
@@ -128,7 +163,15 @@ class Fixed(Sampler):
 
 
 class Renewed(Sampler):
-    """Another sampler's points, each set for `every` steps; many steps on too few points bring `Fixed`'s warning."""
+    """Another sampler's points, each set for some steps; many steps on too few points bring `Fixed`'s warning.
+
+    **Arguments:**
+
+    - `inner`: the other sampler.
+    - `every`: how many steps a set serves, at least 1; 500 suits quasi-Newton methods.
+
+    **Returns:** called as `sampler(key, problem, params)`, a dictionary of `Samples` by term.
+    """
 
     inner: Sampler
     steps: int = eqx.field(static=True)
@@ -152,9 +195,19 @@ class Renewed(Sampler):
 class Balanced(Sampler):
     """Another sampler's points, with conditions weighed by how strongly the parameters move them.
 
-    Each condition's weight is multiplied by (mean |∂_θ r|² of the equation / mean |∂_θ r|² of the condition)^`power`,
-    estimated at `looks` of its points with the present parameters; one that they do not move keeps its weight. With
-    power 1 every term has the same trace in the metric; ½ is a compromise between that and the weights as given.
+    Each condition's weight is multiplied by (mean |∂_θ r|² of the equation / that of the
+    condition)^power,
+    estimated with the present parameters; one that they do not move keeps its weight.
+
+    **Arguments:**
+
+    - `inner`: the other sampler.
+    - `power`: with 1 every term has the same trace in the metric; ½ is a compromise between that and
+      the
+      weights as given.
+    - `looks`: points of each term that the estimate uses.
+
+    **Returns:** called as `sampler(key, problem, params)`, a dictionary of `Samples` by term.
     """
 
     inner: Sampler

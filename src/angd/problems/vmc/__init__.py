@@ -17,7 +17,7 @@ from angd.problems.vmc.molecules import MOLECULES, Molecule
 from angd.problems.vmc.pretraining import OfHartreeFock, Pretraining
 from angd.problems.vmc.problem import Clipping, GroundState, RefusedWave, energy
 from angd.problems.vmc.refit import ElectronRefit
-from angd.problems.vmc.sampling import AroundNuclei, Gaussian, Langevin, Metropolis, Walkers
+from angd.problems.vmc.sampling import AroundNuclei, GaussianStart, Langevin, Metropolis, Walkers
 
 __all__ = [
     "MOLECULES",
@@ -27,7 +27,7 @@ __all__ = [
     "ElectronRefit",
     "Estimate",
     "FermiNet",
-    "Gaussian",
+    "GaussianStart",
     "Graded",
     "GroundState",
     "HartreeFock",

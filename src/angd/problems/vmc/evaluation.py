@@ -18,9 +18,16 @@ from angd.tree import in_precision
 class Estimate:
     """An energy with its standard error, and how far the chain can be trusted.
 
-    **Attributes:** `variance` is that of the local energies; `time` the autocorrelation time in measurements;
-    `effective` the number of independent samples; `rhat` compares chains (close to 1 is well mixed); `bad` local
-    energies were not finite and left out.
+    **Attributes:**
+
+    - `energy`: the mean of the local energies.
+    - `error`: its standard error, autocorrelation included.
+    - `variance`: of the local energies; 0 for an exact state.
+    - `time`: autocorrelation time in measurements.
+    - `effective`: number of independent samples.
+    - `rhat`: Gelman and Rubin's comparison of chains; close to 1 is well mixed.
+    - `acceptance`: of the chain's proposals.
+    - `bad`: local energies that were not finite and left out.
     """
 
     energy: float
@@ -34,7 +41,18 @@ class Estimate:
 
 
 def evaluate(problem: GroundState, params: PyTree, chain: Any, key: Array, measurements: int = 100) -> Estimate:
-    """The energy on fresh walkers, in the precision of the parameters; training energies are not used, they lie."""
+    """The energy on fresh walkers, in the precision of the parameters; training energies are not used, they lie.
+
+    **Arguments:**
+
+    - `problem`: a `GroundState`.
+    - `params`: of its wave function.
+    - `chain`: a Markov chain, such as `Metropolis` or `Graded`.
+    - `key`: of the chain.
+    - `measurements`: how often the walkers are measured, at least 4; the chain moves in between.
+
+    **Returns:** an `Estimate`.
+    """
     if measurements < 4:
         raise ValueError(f"evaluate: at least 4 measurements are needed, got {measurements}.")
     place, run = jax.random.split(key)

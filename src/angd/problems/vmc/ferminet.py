@@ -23,10 +23,20 @@ CUSP = 0.25
 
 
 class FermiNet(eqx.Module):
-    """`log_psi(params, x)` → (sign, log|ψ|) for electrons x, an (n, 3) array, spin up first.
+    """An antisymmetric neural wave function (Pfau, Spencer, Matthews and Foulkes 2020).
 
-    `hidden` has (one-electron, two-electron) widths of each layer; `last` is one more layer of the one-electron stream
-    alone (0: none); `determinants` is how many are summed.
+    **Arguments:**
+
+    - `molecule`: a `Molecule`.
+    - `hidden`: (one-electron, two-electron) widths of each layer; `FermiNet.published` has (256, 16)
+      thrice.
+    - `last`: width of one more layer of the one-electron stream alone, 0 for none.
+    - `determinants`: how many are summed.
+    - `cusps`: multiply by a factor with the cusps between electrons.
+
+    **Returns:** called as `(params, x)` with x of shape (n, 3), spin up first, the pair (sign, log|ψ|).
+
+    **Example:** `GroundState(FermiNet(MOLECULES["LiH"]), Coulomb(MOLECULES["LiH"]))`
     """
 
     molecule: Molecule = eqx.field(static=True)

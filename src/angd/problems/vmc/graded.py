@@ -16,10 +16,23 @@ from angd.problems.vmc.sampling import AbstractChain, AroundNuclei, check_chain
 
 
 class Graded(AbstractChain):
-    """Metropolis–Hastings with Gaussian proposals for all electrons of `start.molecule` at once.
+    """Metropolis–Hastings for all electrons at once, with shorter proposals near the nuclei.
 
-    An electron at a distance r from a nucleus of charge Z has the width σ = `width` √(r² + 1/Z²), the least over all
-    nuclei; since it differs on the way back, the acceptance weighs both ways.
+    An electron at a distance r from a nucleus of charge Z has the width σ = width √(r² + 1/Z²), the
+    least
+    over all nuclei; since it differs on the way back, the acceptance weighs both ways.
+
+    **Arguments:**
+
+    - `start`: `AroundNuclei(molecule)`, whose molecule gives the widths.
+    - `walkers`: how many; they are independent of each other.
+    - `moves`: transitions between two steps of the optimiser; 10 for small atoms, more for molecules.
+    - `burn_in`: transitions before the first step.
+    - `width`: of the proposals at first, relative to the distance from the nearest nucleus.
+    - `target`: the acceptance that the width is adapted to, in (0, 1).
+
+    **Returns:** called as `chain(key, problem, params)`, settled `Walkers`; `chain.move` takes them
+    along.
     """
 
     start: AroundNuclei

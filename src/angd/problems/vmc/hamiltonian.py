@@ -12,7 +12,14 @@ from angd.problems.vmc.molecules import Molecule
 
 
 class Coulomb(eqx.Module):
-    """Electrons among nuclei: attraction, repulsion, and the nuclei's own energy."""
+    """Electrons among nuclei: attraction, repulsion, and the nuclei's own energy, in Hartree.
+
+    **Arguments:**
+
+    - `molecule`: a `Molecule`.
+
+    **Returns:** called with x of shape (n, 3), the potential energy.
+    """
 
     places: Float[Array, "atoms 3"]
     charges: Float[Array, " atoms"]
@@ -33,7 +40,14 @@ class Coulomb(eqx.Module):
 
 
 class Trap(eqx.Module):
-    """Particles in a harmonic well, ½ Σ ω² x²; coordinates may have frequencies of their own."""
+    """Particles in a harmonic well, ½ Σ ω² x².
+
+    **Arguments:**
+
+    - `omega`: frequency ω, a number, or one for each coordinate, shape (d,).
+
+    **Returns:** called with x of shape (n, d), the potential energy.
+    """
 
     omega: Any = 1.0
 

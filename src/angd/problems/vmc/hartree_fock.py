@@ -29,7 +29,16 @@ class Shell(eqx.Module):
 
 
 class HartreeFock(eqx.Module):
-    """Orbitals of both spins; called as a wave function, `(params, x)` → (sign, log|ψ|), it ignores `params`."""
+    """Orbitals of both spins by pyscf; `HartreeFock.of(molecule)` solves the mean-field equations.
+
+    **Arguments:**
+
+    - `shells`: the basis functions, contracted shells of Gaussians.
+    - `mixtures`: coefficients of the occupied orbitals, shape (functions, electrons) for each spin.
+    - `energy`: the Hartree–Fock energy.
+
+    **Returns:** called as `(params, x)`, the pair (sign, log|ψ|); it ignores `params`.
+    """
 
     shells: tuple[Shell, ...]
     mixtures: tuple[Float[Array, "functions _"], Float[Array, "functions _"]]

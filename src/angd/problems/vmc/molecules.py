@@ -19,7 +19,18 @@ Place = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Molecule:
-    """Nuclei, and how many electrons of each spin there are; `exact` is a reference energy with its `source`."""
+    """Nuclei, and how many electrons of each spin there are; `Molecule.of` and `Molecule.from_xyz` make one.
+
+    **Arguments:**
+
+    - `symbols`: of the elements, ("Li", "H").
+    - `places`: of the nuclei, a triple for each, in Bohr radii.
+    - `spins`: electrons up and down, (n↑, n↓).
+    - `exact`: a reference energy in Hartree, or None.
+    - `source`: where that comes from.
+
+    **Example:** `Molecule.of([("Li", (0, 0, 0)), ("H", (0, 0, 3.015))], units="bohr")`
+    """
 
     symbols: tuple[str, ...]
     places: tuple[Place, ...]

@@ -17,7 +17,16 @@ from angd.tree import all_finite, where
 
 
 class Pretraining(eqx.Module):
-    """An optimiser (Adam) for the mean squared difference of orbitals, with the usual `init` and `step`."""
+    """Adam on the mean squared difference of a network's orbitals from Hartree–Fock's (Pfau et al. 2020).
+
+    **Arguments:**
+
+    - `network`: a `FermiNet`.
+    - `target`: `HartreeFock.of(molecule)`.
+    - `rate`: learning rate.
+
+    **Example:** `Phase(Pretraining(network, target), OfHartreeFock(chain, target), steps=500)`
+    """
 
     network: FermiNet
     target: HartreeFock
@@ -54,7 +63,15 @@ class Pretraining(eqx.Module):
 
 
 class OfHartreeFock(eqx.Module):
-    """A chain that samples the Hartree–Fock density, whatever the network does."""
+    """A chain that samples the Hartree–Fock density, whatever the network does.
+
+    **Arguments:**
+
+    - `chain`: a Markov chain, such as `Metropolis`.
+    - `target`: the `HartreeFock` wave function.
+
+    **Returns:** called as `(key, problem, params)`, the chain's walkers.
+    """
 
     chain: Any
     target: HartreeFock

@@ -4,6 +4,7 @@ L(ρ) = E[E_L],   δL/δρ = E_L = −½ (Δ log|ψ| + |∇ log|ψ||²) + V.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import folx
@@ -25,7 +26,15 @@ class RefusedWave(ValueError):
 
 
 class Clipping(eqx.Module):
-    """Local energies within centre ± `width` × mean absolute deviation; what is not finite counts as the centre."""
+    """Local energies within centre ± width × mean absolute deviation; what is not finite counts as the centre.
+
+    **Arguments:**
+
+    - `width`: of the window, in mean absolute deviations; 5 is usual, None does not clip.
+    - `centre`: "median" or "mean".
+
+    **Returns:** called with energies of shape (n,), the clipped ones.
+    """
 
     width: float | None = 5.0
     centre: str = eqx.field(static=True, default="median")
@@ -50,11 +59,18 @@ class Clipping(eqx.Module):
 
 
 class GroundState(eqx.Module):
-    """Find the ψ of least energy: `log_psi(params, x)` → (sign, log|ψ|) and a potential V(x), both at one x, (n, d).
+    """Find the ψ of least energy: L = E[E_L], with δL/δρ = E_L = −½ (Δ log|ψ| + |∇ log|ψ||²) + V.
 
-    Local energies are computed `chunk` walkers at a time; `sparsity` > 0 lets folx use sparse Jacobians up to that many
-    entries; None: from the size of x. `clipping` acts on the force, and so on the energies of training that a
-    step reports; `evaluate` clips nothing.
+    **Arguments:**
+
+    - `log_psi`: `log_psi(params, x)` at one x of shape (n, d), the pair of numbers (sign, log|ψ|).
+    - `potential`: V(x), one number; `Coulomb(molecule)`, `Trap()` or your own.
+    - `clipping`: acts on the force, and so on the energies of training that a step reports; `evaluate`
+      clips nothing.
+    - `chunk`: walkers whose local energies are computed at a time; None: from the size of x.
+    - `sparsity`: > 0 lets folx use sparse Jacobians up to that many entries; None: from the size of x.
+
+    **Example:** `GroundState(lambda p, x: (jnp.ones(()), -p * jnp.sum(x**2)), Trap())`
     """
 
     log_psi: Wave
@@ -65,12 +81,13 @@ class GroundState(eqx.Module):
 
     def log_density(self, params: PyTree, x: Float[Array, "n d"]) -> Float[Array, ""]:
         """log ρ up to a constant."""
-        return 2 * self.log_psi(params, x)[1]
+        return 2 * signed(self.log_psi(params, x))[1]
 
     def variation(self, params: PyTree, x: Float[Array, "n d"]) -> Float[Array, ""]:
         """The local energy at one x."""
         sparsity = SPARSITY * (len(x) >= MANY) if self.sparsity is None else self.sparsity
-        return kinetic_energy(lambda y: self.log_psi(params, y)[1], x, sparsity) + self.potential(x)
+        kinetic = kinetic_energy(lambda y: signed(self.log_psi(params, y))[1], x, sparsity)
+        return kinetic + one_number(self.potential(x), x)
 
     def local_energies(self, params: PyTree, xs: Float[Array, "N n d"]) -> Float[Array, " N"]:
         """Local energies of all walkers, as they are."""
@@ -101,7 +118,7 @@ class GroundState(eqx.Module):
         """Refuse a ψ that is not finite, or that keeps its sign when two equal spins (n↑ first, by default those of the
         potential, if it has any) change places."""
         spins = getattr(self.potential, "spins", None) if spins is None else spins
-        sign, log = self.log_psi(params, x)
+        sign, log = signed(self.log_psi(params, x))
         if jnp.iscomplexobj(sign) or jnp.iscomplexobj(log):
             raise RefusedWave(
                 "log_psi must return a real sign and log|ψ|: the phase of a complex wave function is not seen by the "
@@ -115,6 +132,27 @@ class GroundState(eqx.Module):
                 other, log_other = self.log_psi(params, swapped)
                 if bool(other == sign) or not bool(jnp.isclose(log, log_other, rtol=1e-3, atol=1e-3)):
                     raise RefusedWave("log_psi is not antisymmetric: its sign must change when two equal spins change.")
+
+
+def signed(value: Any) -> tuple[Array, Array]:
+    """What a wave function returns, if it is (sign, log|ψ|)."""
+    shapes = tuple(map(jnp.shape, value)) if isinstance(value, tuple | list) else jnp.shape(value)
+    if shapes != ((), ()):
+        raise ValueError(
+            "log_psi must return a pair of numbers (sign, log|ψ|) at one x, but what it returns has the shape "
+            f"{shapes}: where ψ > 0 everywhere, return jnp.ones(()), log."
+        )
+    return value[0], value[1]
+
+
+def one_number(value: Any, x: Float[Array, "n d"]) -> Any:
+    """What a potential returns, if it is a number."""
+    if jnp.shape(value) != ():
+        raise ValueError(
+            f"The potential must return one number at x of shape {x.shape}, got an array of shape {jnp.shape(value)}: "
+            "sum over particles and coordinates."
+        )
+    return value
 
 
 def kinetic_energy(log_psi: Callable[[Array], Array], x: Float[Array, "n d"], sparsity: int = 0) -> Float[Array, ""]:
@@ -155,7 +193,16 @@ def chunk_size(shape: tuple[int, ...]) -> int:
 
 
 def energy(problem: GroundState, params: PyTree, samples: Samples) -> tuple[Array, Array, Array]:
-    """Mean and variance of the finite local energies, and how many are not finite."""
+    """The energy at given samples.
+
+    **Arguments:**
+
+    - `problem`: a `GroundState`.
+    - `params`: of its wave function.
+    - `samples`: walkers x of shape (N, n, d).
+
+    **Returns:** mean and variance of the finite local energies, and how many are not finite.
+    """
     energies = problem.local_energies(params, samples.x)
     good = jnp.isfinite(energies)
     kept = jnp.where(good, energies, jnp.nan)

@@ -12,10 +12,20 @@ from angd.problems.vmc.molecules import Molecule
 class ElectronRefit(AbstractRefit):
     """Each electron's velocity as a sum of vectors at its place, fitted to all electrons of its spin at once.
 
-    The vectors: 1 and x in every direction; unit vectors away from each nucleus, and summed over the electrons of
-    either spin, as they are and fading with each of `ranges` (in a₀). Forces of Coulomb systems are of this kind, which
-    an affine field of all coordinates is not. `ridge` is relative to each vector's own mean square. No coordinate
-    that is read exceeds the largest that was fitted: where few walkers are, a fit may run away.
+    The vectors: 1 and x in every direction; unit vectors away from each nucleus, and summed over the
+    electrons of either spin, as they are and fading with each range. Forces of Coulomb systems are of
+    this
+    kind, which an affine field of all coordinates is not. No coordinate that is read exceeds the
+    largest
+    that was fitted: where few walkers are, a fit may run away.
+
+    **Arguments:**
+
+    - `molecule`: a `Molecule`.
+    - `ranges`: over which the vectors fade, in Bohr radii.
+    - `ridge`: relative to each vector's own mean square.
+
+    **Returns:** called with `(x, V, omega, at)`, velocities at the points `at`, shape (n, D).
     """
 
     molecule: Molecule = eqx.field(static=True)

@@ -20,7 +20,16 @@ from angd.problems.vmc.molecules import Molecule
 
 
 class Walkers(Samples):
-    """Samples with what their chain remembers: the proposals' `width`, the last `acceptance`, walkers `respawned`."""
+    """Samples with what their Markov chain remembers.
+
+    **Arguments:**
+
+    - `x`: the walkers, shape (N, n, d).
+    - `width`: of the chain's proposals.
+    - `acceptance`: the last one.
+    - `respawned`: how many walkers were replaced, being where the density is not finite.
+    - `omega`: weights, shape (N,); 1/N by default.
+    """
 
     width: Float[Array, ""]
     acceptance: Float[Array, ""]
@@ -83,7 +92,21 @@ class AbstractChain(eqx.Module):
 
 
 class Metropolis(AbstractChain):
-    """Random-walk Metropolis: Gaussian proposals for all electrons at once, or for `one` at a time."""
+    """Random-walk Metropolis: Gaussian proposals for all particles at once, or for one at a time.
+
+    **Arguments:**
+
+    - `start`: places walkers, `AroundNuclei(molecule)` or `GaussianStart(particles, dimension)`.
+    - `walkers`: how many; they are independent of each other.
+    - `moves`: transitions between two steps of the optimiser; 10 for small atoms, more for molecules.
+    - `burn_in`: transitions before the first step.
+    - `width`: standard deviation of the proposals at first; it follows the acceptance.
+    - `target`: the acceptance that the width is adapted to, in (0, 1).
+    - `one`: move one particle at a time.
+
+    **Returns:** called as `chain(key, problem, params)`, settled `Walkers`; `chain.move` takes them
+    along.
+    """
 
     start: Any
     walkers: int = eqx.field(static=True, default=512)
@@ -109,7 +132,20 @@ class Metropolis(AbstractChain):
 
 
 class Langevin(AbstractChain):
-    """Metropolis-adjusted Langevin (MALA): proposals drift along ∇ log ρ."""
+    """Metropolis-adjusted Langevin (MALA): proposals drift along ∇ log ρ (Roberts and Tweedie 1996).
+
+    **Arguments:**
+
+    - `start`: places walkers, `AroundNuclei(molecule)` or `GaussianStart(particles, dimension)`.
+    - `walkers`: how many; they are independent of each other.
+    - `moves`: transitions between two steps of the optimiser; 10 for small atoms, more for molecules.
+    - `burn_in`: transitions before the first step.
+    - `width`: √(2ε) of the time step ε at first; it follows the acceptance.
+    - `target`: the acceptance that the width is adapted to, in (0, 1).
+
+    **Returns:** called as `chain(key, problem, params)`, settled `Walkers`; `chain.move` takes them
+    along.
+    """
 
     start: Any
     walkers: int = eqx.field(static=True, default=512)
@@ -144,7 +180,15 @@ def respawn(problem: DensityProblem, params: PyTree, samples: Walkers) -> Walker
 
 
 class AroundNuclei(eqx.Module):
-    """Electrons placed near nuclei, as many as the nucleus is charged, with Gaussian spread."""
+    """Electrons placed near nuclei, as many as the nucleus is charged.
+
+    **Arguments:**
+
+    - `molecule`: a `Molecule`.
+    - `spread`: standard deviation around the nucleus, in Bohr radii.
+
+    **Returns:** called as `(key, walkers)`, places of shape (walkers, n, 3).
+    """
 
     molecule: Molecule = eqx.field(static=True)
     spread: float = 0.8
@@ -154,8 +198,17 @@ class AroundNuclei(eqx.Module):
         return homes[None] + self.spread * jax.random.normal(key, (walkers, *homes.shape))
 
 
-class Gaussian(eqx.Module):
-    """n particles in d dimensions, placed independently around the origin."""
+class GaussianStart(eqx.Module):
+    """Particles placed independently around the origin.
+
+    **Arguments:**
+
+    - `particles`: how many, n.
+    - `dimension`: d of the space that they live in.
+    - `spread`: standard deviation.
+
+    **Returns:** called as `(key, walkers)`, places of shape (walkers, n, d).
+    """
 
     particles: int = eqx.field(static=True)
     dimension: int = eqx.field(static=True)
