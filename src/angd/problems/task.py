@@ -37,8 +37,8 @@ class Task:
     - `coordinates`: names of the coordinates, for figures.
     - `observables`: numbers worth recording, by name: functions of the parameters.
     - `held_out`: samples that no optimiser sees, for the test loss. Drawn in the domain where the problem has one.
-    - `params` or `init`: the first parameters, or a function of a key that gives them. By default the problem's own
-      `init`, or that of its wave function.
+    - `params`: the first parameters. By default the problem's own `init`, or that of its wave function, gives them.
+    - `init`: a function of a key that gives them, instead.
     - `samples`: `Samples`, a dictionary of them, a sampler `(key, problem, params)` → samples, or a Markov chain with
       `move`. By default the recipe draws points in the problem's domain.
     - `options`: options of the default recipe that suit this task.

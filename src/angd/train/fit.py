@@ -59,9 +59,12 @@ class Fit:
     - `task`: what was trained on.
     - `history`: arrays by name, one entry for each step: see `History`.
     - `records`: evaluations, with errors against what is known, test loss and observables.
-    - `info`: what the last step said; `result`: how it ended, in words.
+    - `info`: what the last step said, None where the fit was loaded.
+    - `result`: how it ended, in words.
     - `evaluation`: of a ground state, the energy on fresh walkers, with `error` and `standard_error`.
-    - `samples`: the last ones; `summary`: the most important numbers.
+    - `samples`: the last ones.
+    - `summary`: the most important numbers, as `summary.json` has them.
+    - `run`: the run behind it, None where the fit was loaded.
     """
 
     params: PyTree
@@ -154,8 +157,8 @@ def fit(
       `cpu_seconds`, 60 by default.
     - `key`: a seed, for parameters and samples.
     - `folder`: for checkpoints, metrics and a report. The same call again goes on where the run stands.
-    - `callback(state, info)`: after every step, with a `TrainState` and an `Info`; return "stop" to end the run,
-      "retry" to take the step again with other random numbers.
+    - `callback`: called after every step as `callback(state, info)`, with a `TrainState` and an `Info`; it returns None,
+      "stop" to end the run, or "retry" to take the step again with other random numbers.
     - `mesh`: devices over which samples are split, `angd.parallel.mesh()`.
     - `progress`: show it on standard error.
 
@@ -179,7 +182,10 @@ def fit(
 def load(folder: str | Path, problem: Any = None) -> Fit:
     """A finished or interrupted run, from its folder.
 
-    **Arguments:** `folder`; `problem`, what was given to `fit`, where that cannot be found by its address.
+    **Arguments:**
+
+    - `folder`: of a run.
+    - `problem`: what was given to `fit`, where that cannot be found by its address.
 
     **Returns:** a `Fit`: parameters, history, records, and the trained field.
 

@@ -31,9 +31,15 @@ from angd.train.files import write_atomically
 class Record:
     """How things stood after one step; numbers that are not finite are None.
 
-    **Attributes:** `info` has the numbers of the step's `Info` by name; `errors` those against what is known, by field;
-    `observables` what the task wants to see, and how a Markov chain does: `acceptance` of the last moves, how many
-    walkers were `respawned` in all because ψ was not finite, and of how many the local energy is not (`masked`).
+    **Attributes:**
+
+    - `step`, `seconds`, `cpu_seconds`: when.
+    - `info`: the numbers of the step's `Info`, by name.
+    - `accepted`, `restarted`, `result`: what became of the step, and in words.
+    - `test_loss`: the loss at samples that no optimiser sees.
+    - `errors`: those against what is known, by field, or of the energy.
+    - `observables`: what the task wants to see, and how a Markov chain does: `acceptance` of the last moves, how many
+      walkers were `respawned` in all because ψ was not finite, and of how many the local energy is not (`masked`).
     """
 
     step: int

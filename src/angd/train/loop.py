@@ -48,9 +48,16 @@ class Budget:
 class TrainState:
     """Where a run stands: all that is needed to go on.
 
-    **Attributes:** `k` steps are done, `rejected` of the last ones were not taken; the present phase is number `phase`
-    and `began` with step `began`; `ended` says that its loss was low enough. Samples and the optimiser's `state` are
-    None before the first step. `seconds` and `cpu_seconds` are spent.
+    **Attributes:**
+
+    - `params`, `samples`, `state`: parameters, the last samples and the optimiser's state; the last two are None before
+      the first step.
+    - `k`: steps that are done.
+    - `rejected`: how many of the last ones were not taken.
+    - `phase`: the number of the present phase.
+    - `began`: the step with which it began.
+    - `ended`: its loss is low enough.
+    - `seconds`, `cpu_seconds`: what is spent.
     """
 
     params: PyTree
