@@ -32,59 +32,69 @@ MISTAKES = [
 ]
 
 COMMANDS = [
-    ([], "Expected one of {run, compare"),
-    (["frobnicate"], "Available subcommands: run"),
+    (["frobnicate"], "There is no command 'frobnicate'; there are run, compare"),
+    (["rum"], "did you mean run?"),
     (["run"], "Say what to run"),
     (["run", "brgers"], "did you mean 'burgers'?"),
     (["run", "x" * 500], "there are burgers"),
-    (["run", "burgers", "extra"], "Unrecognized options: extra"),
-    (["run", "burgers", "--max-step", "3"], "perhaps you meant --max-steps"),
-    (["run", "burgers", "--max-steps", "abc"], "--max-steps takes INT, not 'abc'"),
-    (["run", "burgers", "--max-steps", "0"], "--max-steps must be a whole number from 1"),
-    (["run", "burgers", "--max-steps", "-3"], "--max-steps must be a whole number from 1"),
-    (["run", "burgers", "--max-steps", "1e99"], "--max-steps takes INT"),
-    (["run", "burgers", "--max-steps", "9" * 30], "from 1 to 1e+12"),
-    (["run", "burgers", "--max-seconds", "nan"], "--max-seconds must be a number"),
-    (["run", "burgers", "--max-seconds", "-1"], "--max-seconds must be a number"),
-    (["run", "burgers", "--max-cpu-seconds", "inf"], "--max-cpu-seconds must be a number"),
+    (["run", "burgers", "energy", "extra"], "'extra' is one word too many"),
+    (["run", "burgers", "--step", "3"], "did you mean --steps?"),
+    (["run", "burgers", "--steps", "abc"], "--steps takes INT, not 'abc'"),
+    (["run", "burgers", "--steps", "0"], "--steps must be a whole number from 1"),
+    (["run", "burgers", "--steps", "-3"], "--steps must be a whole number from 1"),
+    (["run", "burgers", "--steps", "1e99"], "--steps takes INT"),
+    (["run", "burgers", "--steps", "9" * 30], "from 1 to 1e+12"),
+    (["run", "burgers", "--steps", "9" * 400], "from 1 to 1e+12"),
+    (["run", "burgers", "--seconds", "nan"], "--seconds must be a number"),
+    (["run", "burgers", "--seconds", "-1"], "--seconds must be a number"),
+    (["run", "burgers", "--cpu-seconds", "inf"], "--cpu-seconds must be a number"),
     (["run", "burgers", "--seed", "-1"], "--seed must be a whole number from 0"),
     (["run", "burgers", "--seed", "1.5"], "--seed takes INT"),
-    (["run", "burgers", "--seed"], "Missing value for argument '--seed'"),
+    (["run", "burgers", "--seed"], "--seed takes a value"),
     (["run", "burgers", "--precision", "f16"], "--precision must be one of f64, f32"),
     (["run", "burgers", "--network", "huge"], "--network must be one of small, paper"),
-    (["run", "burgers", "--max-refusals", "0"], "--max-refusals must be"),
+    (["run", "burgers", "--charge", "1"], "--charge says nothing about burgers"),
+    (["run", "burgers", "--max-rejections", "0"], "--max-rejections must be"),
     (["run", "burgers", "--checkpoint-seconds", "nan"], "--checkpoint-seconds must be"),
-    (["run", "burgers", "--optimizer", "adm"], "did you mean 'adam'?"),
-    (["run", "burgers", "--optimizer", "adam", "--metric", "l2"], "adam has no metric"),
-    (["run", "burgers", "--metric", "h1"], "lives in the energy metric"),
+    (["run", "burgers", "adm"], "did you mean 'adam'?"),
+    (["run", "burgers", "spring"], "spring is not for burgers"),
+    (["run", "burgers", "adam", "--metric", "l2"], "angd run has no option --metric"),
+    (["run", "burgers", "angd-l2", "--metric", "h7"], "metric must be one of l2, h1, h2, or the address"),
     (["run", "burgers", "--solver", "magic"], "solver must be one of normal"),
-    (["run", "burgers", "--set", "damping"], "--set takes NAME=VALUE"),
-    (["run", "burgers", "--set", "dampin=1"], "did you mean 'damping'?"),
-    (["run", "burgers", "--set", "damping=-1"], "damping must be a number from 1e-12"),
-    (["run", "burgers", "--set", "damping=nan"], "damping must be a number"),
-    (["run", "burgers", "--set", "interior=1.5"], "interior must be a whole number"),
-    (["run", "burgers", "--set", "interior=0"], "interior must be a number from 1"),
-    (["run", "burgers", "--set", "restart=maybe"], "restart must be one of True, False"),
+    (["run", "burgers", "--dampin", "1"], "did you mean --damping?"),
+    (["run", "burgers", "--damping"], "--damping takes a value"),
+    (["run", "burgers", "--damping", "-1"], "damping must be a number from 1e-12"),
+    (["run", "burgers", "--damping", "nan"], "damping must be a number"),
+    (["run", "burgers", "--interior", "1.5"], "interior must be a whole number"),
+    (["run", "burgers", "--interior", "0"], "interior must be a number from 1"),
+    (["run", "burgers", "--interior", "9" * 400], "interior must be a number from 1"),
+    (["run", "burgers", "--restart"], "set mu > 0 as well"),
+    (["run", "burgers", "--out", ""], "--out must name a folder"),
     (["run", "burgers", "--out", "/proc/1/run"], "cannot be written"),
     (["run", "burgers", "--out", "/dev/null/run"], "is a file"),
+    (["run", "nowhere.py"], "There is no file 'nowhere.py'"),
+    (["run", "no_such_module:task"], "There is no module 'no_such_module'"),
+    (["run", "water.xyz"], "There is no file 'water.xyz'"),
+    (["run", "--damping", "3"], "options of a recipe follow its name"),
     (["run", "--resume", "/nowhere"], "no folder '/nowhere'"),
     (["run", "--resume", "/usr"], "not the folder of a run"),
-    (["run", "burgers", "--resume", "/usr"], "leave out experiment"),
+    (["run", "burgers", "--resume", "/usr"], "leave out task"),
     (["run", "--config", "/nowhere.json"], "no file '/nowhere.json'"),
     (["run", "--config", "/etc/hostname"], "cannot be read as JSON"),
-    (["compare", "burgers"], "Missing from angd compare: --optimizers"),
-    (["compare", "burgers", "--optimizers", "adam,adam"], "each once"),
-    (["compare", "burgers", "--optimizers", "adam,agd"], "no recipe called 'agd'"),
-    (["compare", "burgers", "--optimizers", "adam", "--seeds", "0,x"], "--seeds takes whole numbers"),
-    (["compare", "burgers", "--optimizers", "adam", "--budget", "3 parsecs"], "--budget takes a number and a unit"),
-    (["compare", "burgers", "--optimizers", "adam", "--budget", "many steps"], "not a number of steps"),
-    (["compare", "burgers", "--optimizers", "adam", "--budget", "-5 steps"], "--max-steps must be"),
-    (["sweep", "burgers", "--optimizer", "energy"], "has no such grid"),
-    (["sweep", "burgers", "--optimizer", "adam", "--by", "luck"], "--by must be one of"),
-    (["sweep", "burgers", "--optimizer", "adam", "--most", "0"], "--most must be from 1"),
-    (["sweep", "burgers", "--optimizer", "adam", "--grid", "yours"], "--grid must be ours or paper"),
-    (["sweep", "burgers", "--optimizer", "adam", "--set", "rate=0"], "rate must be a number"),
-    (["sweep", "vmc-be", "--optimizer", "spring", "--by", "loss"], "training energies lie"),
+    (["compare", "burgers"], "angd compare needs A,B,C"),
+    (["compare", "burgers", "adam,adam"], "each once"),
+    (["compare", "burgers", "adam,agd"], "no recipe called 'agd'"),
+    (["compare", "burgers", "adam", "--seeds", "0,x"], "--seeds takes whole numbers"),
+    (["compare", "burgers", "adam", "--budget", "3 parsecs"], "--budget takes a number and a unit"),
+    (["compare", "burgers", "adam", "--budget", "many steps"], "not a number of steps"),
+    (["compare", "burgers", "adam", "--budget", "-5 steps"], "--steps must be"),
+    (["sweep", "burgers", "energy"], "has no such grid"),
+    (["sweep", "burgers", "adam", "--by", "luck"], "--by must be one of"),
+    (["sweep", "burgers", "adam", "--most", "0"], "--most must be from 1"),
+    (["sweep", "burgers", "adam", "--grid", "yours"], "--grid must be ours, paper or none"),
+    (["sweep", "burgers", "adam", "--rate", "0"], "rate must be a number"),
+    (["sweep", "burgers", "adam", "--rte", "0"], "did you mean --rate?"),
+    (["sweep", "vmc-be", "spring", "--by", "loss"], "training energies lie"),
     (["report"], "Say which runs"),
     (["report", "/nowhere"], "no folder '/nowhere'"),
     (["reproduce", "figure-1"], "there are burgers-cos"),
@@ -124,12 +134,34 @@ def test_a_bad_command_line_is_answered_at_once(tmp_path):
     assert time.perf_counter() - start < 3
 
 
-@pytest.mark.parametrize("command", ["", "run", "compare", "sweep", "report", "reproduce", "flow", "list"])
+@pytest.mark.parametrize("command", ["run", "compare", "sweep", "report", "reproduce", "flow", "list"])
 def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as stop:
-        main([*command.split(), "--help"])
+        main([command, "--help"])
     assert stop.value.code == 0
     assert "usage: angd" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["help"]])
+def test_the_program_alone_says_what_it_can_do(arguments, capsys):
+    assert main(arguments) == 0
+    shown = capsys.readouterr().out
+    assert all(f"angd {command}" in shown for command in cli.COMMANDS)
+
+
+def test_the_program_knows_its_version(capsys):
+    from importlib.metadata import version
+
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"angd {version('angd')}\n"
+
+
+def test_the_options_of_a_recipe_are_options_with_their_texts(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "burgers", "energy", "--help"])
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "--damping FLOAT λ at the start, from 1e-12 to 1e+06 (default: 0.01)" in shown
+    assert "--restart, --no-restart" in shown
 
 
 @pytest.mark.parametrize(("arguments", "words"), MISTAKES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")

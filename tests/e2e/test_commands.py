@@ -33,9 +33,9 @@ class Outline(HTMLParser):
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory):
-    """Two optimisers, two seeds, 8 steps each."""
+    """Two recipes, two seeds, 8 steps each."""
     folder = tmp_path_factory.mktemp("compare") / "out"
-    arguments = ["compare", "heat", "--optimizers", "adam,sgd", "--seeds", "0,1", "--budget", "8 steps"]
+    arguments = ["compare", "heat", "adam,sgd", "--seeds", "0,1", "--budget", "8 steps"]
     assert main([*arguments, "--out", str(folder)]) == 0
     return folder, arguments
 
@@ -44,8 +44,8 @@ def test_compare_runs_all_from_the_same_start_and_ends_with_table_and_report(com
     folder, arguments = compared
     runs = {path.parent.name: RunFolder(path.parent) for path in folder.glob("*/config.json")}
     assert set(runs) == {"adam-0", "adam-1", "sgd-0", "sgd-1"}
-    assert runs["adam-0"].rows()[0].loss == runs["sgd-0"].rows()[0].loss
-    assert runs["adam-0"].rows()[0].loss != runs["adam-1"].rows()[0].loss
+    assert runs["adam-0"].records()[0].loss == runs["sgd-0"].records()[0].loss
+    assert runs["adam-0"].records()[0].loss != runs["adam-1"].records()[0].loss
     before = {name: run.metrics_file.read_bytes() for name, run in runs.items()}
     assert main([*arguments, "--out", str(folder), "--json"]) == 0
     said = capsys.readouterr().out
@@ -64,13 +64,13 @@ def test_a_report_stands_alone_and_says_how_to_repeat_every_run(compared):
     assert (outline.tags.count("svg"), outline.tags.count("img")) == (2, 2)
     assert "error, training loss, test loss against steps" in page
     assert "prefers-color-scheme: dark" in page
-    assert "angd run heat --optimizer sgd --seed 1 --max-steps 8" in page
+    assert "angd run heat sgd --seed 1 --steps 8" in page
     assert {path.name for path in (folder / "report").iterdir()} == {"report.html", "heat.png", "heat.pdf", "heat.csv"}
     with open(folder / "report" / "heat.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 4 * 8
-    assert float(rows[-1]["error u"]) == RunFolder(folder / "sgd-1").rows()[-1].errors["u"]
-    assert float(rows[0]["loss"]) == RunFolder(folder / "adam-0").rows()[0].loss
+    assert float(rows[-1]["error u"]) == RunFolder(folder / "sgd-1").records()[-1].errors["u"]
+    assert float(rows[0]["loss"]) == RunFolder(folder / "adam-0").records()[0].loss
 
 
 def test_the_command_of_a_report_repeats_the_run(compared, tmp_path, capsys):
@@ -78,7 +78,7 @@ def test_the_command_of_a_report_repeats_the_run(compared, tmp_path, capsys):
     run = RunFolder(folder / "sgd-1")
     assert main([*command(run.config()).split()[1:], "--out", str(tmp_path / "again"), "--json"]) == 0
     again = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert again["loss"] == run.rows()[-1].loss
+    assert again["loss"] == run.records()[-1].loss
 
 
 def test_report_finds_runs_below_a_folder_and_refuses_one_without(compared, tmp_path, capsys):
@@ -92,7 +92,7 @@ def test_report_finds_runs_below_a_folder_and_refuses_one_without(compared, tmp_
 
 def test_sweep_finds_the_better_rate_and_its_file_can_be_run(tmp_path, capsys):
     folder = tmp_path / "sweep"
-    tuning = ["sweep", "heat", "--optimizer", "adam", "--set", "rate=1e-7,1e-2", "halving=1000", "--steps", "30"]
+    tuning = ["sweep", "heat", "adam", "--grid", "none", "--rate", "1e-7,1e-2", "--halving", "1000", "--steps", "30"]
     assert main([*tuning, "--rungs", "2", "--out", str(folder)]) == 0
     assert "does best with rate=0.01" in capsys.readouterr().out
     before = {path: path.read_bytes() for path in folder.rglob("metrics.jsonl")}
@@ -100,7 +100,7 @@ def test_sweep_finds_the_better_rate_and_its_file_can_be_run(tmp_path, capsys):
     answer = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert answer["best"]["options"]["rate"] == 0.01
     assert before == {path: path.read_bytes() for path in folder.rglob("metrics.jsonl")}
-    best = ["run", "--config", str(folder / "best.json"), "--max-steps", "5", "--out", str(tmp_path / "run"), "--json"]
+    best = ["run", "--config", str(folder / "best.json"), "--steps", "5", "--out", str(tmp_path / "run"), "--json"]
     assert main(best) == 0
     assert RunFolder(tmp_path / "run").config().options["rate"] == 0.01
 

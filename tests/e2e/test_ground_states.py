@@ -8,17 +8,16 @@ import pytest
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("optimiser", ["angd-fr", "spring"])
-def test_helium_is_found_to_a_millihartree(tmp_path, optimiser):
+@pytest.mark.parametrize("recipe", ["angd-fr", "spring"])
+def test_helium_is_found_to_a_millihartree(tmp_path, recipe):
     command = [
         sys.executable,
         "-m",
         "angd.program.main",
         "run",
         "vmc-he",
-        "--optimizer",
-        optimiser,
-        "--max-cpu-seconds",
+        recipe,
+        "--cpu-seconds",
         "150",
     ]
     done = subprocess.run(

@@ -7,17 +7,18 @@ import numpy as np
 import pytest
 
 import angd
-from angd.problems.library import hydrogen
+from angd.problems.library import TASKS, hydrogen
 from angd.problems.vmc import MOLECULES, ElectronRefit
 from angd.program.commands.run import _energy
-from angd.recipes.experiments import preset
+from angd.recipes.choice import suited
+from angd.recipes.named import named
 from angd.recipes.vmc import Vmc
 
 BE = MOLECULES["Be"]
 
 
 def options(method, **changes):
-    found = preset("vmc-be", method, changes)[1]
+    found = suited(named(method).recipe, TASKS["vmc-be"], changes, method)
     assert isinstance(found, Vmc)
     return found
 
@@ -91,4 +92,4 @@ def test_a_run_that_ends_without_finite_energies_says_so():
 )
 def test_an_option_without_effect_is_refused(method, changes):
     with pytest.raises(ValueError, match=f"{method}: {next(iter(changes))} has no effect"):
-        preset("vmc-be", method, changes)
+        options(method, **changes)

@@ -1,4 +1,4 @@
-"""The training loop: budgets, phases, looks, and going on from anywhere."""
+"""The training loop: budgets, phases, evaluations, and going on from anywhere."""
 
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ import pytest
 import angd
 from angd import Samples
 from angd.recipes.base import Phase
-from angd.train.loop import Budget, Stand, is_look, train
+from angd.train.loop import Budget, TrainState, is_evaluated, train
 
 TARGET = np.array([1.0, -2.0])
 ONE = Samples(jnp.zeros(1))
@@ -41,22 +41,22 @@ def sampler(key, problem, params):
 
 
 def errors(seen):
-    return [float(np.abs(stand.params - TARGET).max()) for stand, _ in seen]
+    return [float(np.abs(state.params - TARGET).max()) for state, _ in seen]
 
 
 def go(phases, budget, start=None):
-    return list(train(Bowl(), phases, start or Stand(jnp.zeros(2)), jax.random.key(0), budget))
+    return list(train(Bowl(), phases, start or TrainState(jnp.zeros(2)), jax.random.key(0), budget))
 
 
 def test_training_stops_at_its_budget_and_counts():
     seen = go([Phase(OPT, sampler)], Budget(steps=6))
-    assert [stand.k for stand, _ in seen] == [1, 2, 3, 4, 5, 6]
+    assert [state.k for state, _ in seen] == [1, 2, 3, 4, 5, 6]
     assert np.allclose(errors(seen), 2.0 * 0.5 ** np.arange(1, 7))
     assert all(a.cpu_seconds <= b.cpu_seconds and a.seconds <= b.seconds for (a, _), (b, _) in pairwise(seen))
 
 
 def test_the_clock_stops_while_one_looks():
-    steps = train(Bowl(), [Phase(OPT, sampler)], Stand(jnp.zeros(2)), jax.random.key(0), Budget(steps=3))
+    steps = train(Bowl(), [Phase(OPT, sampler)], TrainState(jnp.zeros(2)), jax.random.key(0), Budget(steps=3))
     next(steps)
     before, _ = next(steps)
     sum(i * i for i in range(3_000_000))
@@ -69,7 +69,7 @@ def test_phases_follow_each_other_with_their_points_precision_and_momentum():
     phases = [Phase(OPT, first, steps=2, single=True), Phase(OPT, second, steps=6), Phase(OPT, third, below=1e-2)]
     seen = go([*phases, Phase(OPT, first, steps=1)], Budget(steps=20))
     jax.effects_barrier()
-    assert [stand.params.dtype for stand, _ in seen[:3]] == [jnp.float32, jnp.float32, jnp.float64]
+    assert [state.params.dtype for state, _ in seen[:3]] == [jnp.float32, jnp.float32, jnp.float64]
     assert (len(first.log), len(second.log), len(third.log)) == (3, 3, 1)
     assert np.allclose(errors(seen), 2.0 * 0.5 ** np.arange(1, 11), rtol=1e-5)
 
@@ -100,12 +100,12 @@ def test_in_single_precision_a_step_is_compiled_once():
 
 
 @pytest.mark.parametrize("at", [1, 2, 5, 8, 9])
-def test_a_run_goes_on_from_any_stand_as_if_it_had_not_stopped(at):
+def test_a_run_goes_on_from_any_state_as_if_it_had_not_stopped(at):
     momentum = angd.ANGD(angd.ARGFlow.momentum(0.5, 0.1), angd.Energy(), angd.Normal(1e-3), angd.LevenbergMarquardt())
     phases = [Phase(momentum, sampler, steps=2), Phase(momentum, sampler, steps=6), Phase(OPT, sampler)]
     whole = go(phases, Budget(steps=12))
     rest = go(phases, Budget(steps=12), whole[at - 1][0])
-    assert [stand.k for stand, _ in rest] == list(range(at + 1, 13))
+    assert [state.k for state, _ in rest] == list(range(at + 1, 13))
     for (a, _), (b, _) in zip(whole[at:], rest, strict=True):
         assert np.array_equal(a.params, b.params)
 
@@ -123,28 +123,56 @@ class Walk(eqx.Module):
 @pytest.mark.parametrize(("follows", "moves"), [(False, [0, 1, 0, 1]), (True, [0, 1, 2, 3])])
 def test_the_samples_of_a_phase_go_on_where_the_next_one_follows(follows, moves):
     seen = go([Phase(OPT, Walk(), 2), Phase(OPT, Walk(), follows=follows)], Budget(steps=4))
-    assert [float(stand.samples.x[0]) for stand, _ in seen] == moves
+    assert [float(state.samples.x[0]) for state, _ in seen] == moves
 
 
-def test_steps_that_are_refused_are_counted():
+def test_steps_that_are_rejected_are_counted():
     class Broken(eqx.Module):
         def residual(self, params, x):
             return jnp.log(params)
 
-    seen = list(train(Broken(), [Phase(OPT, sampler)], Stand(-jnp.ones(2)), jax.random.key(0), Budget(steps=4)))
-    assert [stand.refused for stand, _ in seen] == [1, 2, 3, 4]
+    seen = list(train(Broken(), [Phase(OPT, sampler)], TrainState(-jnp.ones(2)), jax.random.key(0), Budget(steps=4)))
+    assert [state.rejected for state, _ in seen] == [1, 2, 3, 4]
     assert np.array_equal(seen[-1][0].params, -np.ones(2))
-    assert "loss is infinite or not-a-number" in seen[-1][1].result
+    assert seen[-1][1].result == angd.RESULTS.loss_not_finite
 
 
-def test_looks_become_rare_and_depend_on_the_step_alone():
-    looks = [k for k in range(1, 100_001) if is_look(k)]
-    assert looks[:50] == list(range(1, 51))
-    assert 300 < len(looks) < 600
-    assert all(b - a <= 1 + 0.021 * a for a, b in pairwise(looks))
+def test_evaluations_become_rare_and_depend_on_the_step_alone():
+    evaluated = [k for k in range(1, 100_001) if is_evaluated(k)]
+    assert evaluated[:50] == list(range(1, 51))
+    assert 300 < len(evaluated) < 600
+    assert all(b - a <= 1 + 0.021 * a for a, b in pairwise(evaluated))
 
 
 @pytest.mark.parametrize("budget", [{}, {"steps": 0}, {"cpu_seconds": -1.0}, {"seconds": 0.0}])
 def test_a_budget_must_make_sense(budget):
     with pytest.raises(ValueError, match="Budget"):
         Budget(**budget)
+
+
+def test_a_step_is_taken_again_with_other_random_numbers():
+    """From where it began: the second attempt counts as the same step, its samples differ."""
+
+    def noisy(key, problem, params):
+        return Samples(jax.random.normal(key, (1,)))
+
+    steps = train(Bowl(), [Phase(OPT, noisy)], TrainState(jnp.zeros(2)), jax.random.key(0), Budget(steps=3))
+    first, _ = next(steps)
+    again, _ = steps.send("retry")
+    after, _ = steps.send(None)
+    assert (first.k, again.k, after.k) == (1, 1, 2)
+    assert first.samples.x != again.samples.x
+    assert again.seconds > first.seconds
+
+
+def test_a_run_of_one_phase_draws_and_steps_in_one_compiled_function():
+    """And the first step, for which the optimiser needs samples, uses the same ones."""
+
+    def noisy(key, problem, params):
+        return Samples(jax.random.normal(key, (3,)))
+
+    alone = go([Phase(OPT, noisy)], Budget(steps=3))
+    apart = go([Phase(OPT, noisy, steps=3), Phase(OPT, noisy)], Budget(steps=3))
+    for (a, _), (b, _) in zip(alone, apart, strict=True):
+        assert np.array_equal(a.samples.x, b.samples.x)
+        assert np.array_equal(a.params, b.params)

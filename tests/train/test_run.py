@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,43 +16,43 @@ import pytest
 
 import angd
 from angd.program.main import main
-from angd.train import run as sessions
+from angd.train import loop
 from angd.train.config import Config
-from angd.train.folder import Row, RunFolder
-from angd.train.run import FAILED, Session
-from angd.train.setup import prepare
+from angd.train.folder import Record, RunFolder
+from angd.train.run import FAILED
+from making import session, setup_of
 
 FEW = {"interior": 30, "condition": 8}
 
 
 def config(steps=12, optimiser="adam", **changes):
-    return Config.of("heat", optimiser, FEW | changes, max_steps=steps)
+    return Config.of("heat", optimiser, FEW | changes, steps=steps)
 
 
 def whole(path, settings):
-    """All looks of an undisturbed run."""
-    return list(Session(path, settings).rows())
+    """All records of an undisturbed run."""
+    return list(session(path, settings).records())
 
 
-def same(rows):
+def same(records):
     """What must not depend on interruptions."""
-    return [replace(row, seconds=0.0, cpu_seconds=0.0) for row in rows]
+    return [replace(record, seconds=0.0, cpu_seconds=0.0) for record in records]
 
 
 def test_a_run_leaves_a_folder_that_says_everything(tmp_path):
-    run = Session(tmp_path / "run", config())
-    rows = list(run.rows())
+    run = session(tmp_path / "run", config())
+    records = list(run.records())
     folder = RunFolder(tmp_path / "run")
-    assert [row.step for row in rows] == list(range(1, 13))
-    assert folder.rows() == rows
-    assert folder.config() == run.config
+    assert [record.step for record in records] == list(range(1, 13))
+    assert folder.records() == records
+    assert folder.config().differences(run.config) == []
     assert folder.read("environment.json")["packages"]["jax"]
     solution = folder.read_arrays("solution.npz")
     error = np.linalg.norm(solution["u found"] - solution["u exact"]) / np.linalg.norm(solution["u exact"])
-    assert error == pytest.approx(rows[-1].errors["u"])
+    assert error == pytest.approx(records[-1].errors["u"])
     summary = folder.read("summary.json")
-    assert (summary["steps"], summary["result"], summary["error"]) == (12, "finished", rows[-1].errors["u"])
-    assert same(whole(tmp_path / "again", folder.config())) == same(rows)
+    assert (summary["steps"], summary["result"], summary["error"]) == (12, "finished", records[-1].errors["u"])
+    assert same(whole(tmp_path / "again", folder.config())) == same(records)
 
 
 @pytest.mark.parametrize("optimiser", ["adam", pytest.param("energy", marks=pytest.mark.slow)])
@@ -59,22 +60,22 @@ def test_a_run_goes_on_bit_by_bit_after_it_was_left(tmp_path, optimiser):
     settings = config(12, optimiser, **({"warm_steps": 3, "fresh": 4, "keep": 2} if optimiser == "energy" else {}))
     expected = same(whole(tmp_path / "whole", settings))
     for stop in (2, 6, 9):
-        rows = Session(tmp_path / "parts", settings).rows()
-        while next(rows).step < stop:
+        records = session(tmp_path / "parts", settings).records()
+        while next(records).step < stop:
             pass
-        rows.close()
-    assert same(Session(tmp_path / "parts", settings).rows()) == expected
-    assert same(RunFolder(tmp_path / "parts").rows()) == expected
+        records.close()
+    assert same(session(tmp_path / "parts", settings).records()) == expected
+    assert same(RunFolder(tmp_path / "parts").records()) == expected
 
 
 def test_a_run_that_goes_on_forgets_its_solution_until_it_ends(tmp_path):
     path = tmp_path / "run"
     whole(path, config(3))
     assert RunFolder(path).read_arrays("solution.npz")
-    rows = Session(path, config(9)).rows()
-    while next(rows).step < 5:
+    records = session(path, config(9)).records()
+    while next(records).step < 5:
         pass
-    rows.close()
+    records.close()
     assert RunFolder(path).read_arrays("solution.npz") == {}
     (path / "solution.npz").write_bytes(b"PK half a file")
     with pytest.raises(ValueError, match="is damaged; delete it"):
@@ -83,96 +84,185 @@ def test_a_run_that_goes_on_forgets_its_solution_until_it_ends(tmp_path):
 
 def test_a_finished_run_can_be_given_more(tmp_path):
     whole(tmp_path / "run", config(7))
-    assert same(Session(tmp_path / "run", config(12)).rows()) == same(whole(tmp_path / "other", config(12)))
-    assert len(list(Session(tmp_path / "run", config(12)).rows())) == 12
+    assert same(session(tmp_path / "run", config(12)).records()) == same(whole(tmp_path / "other", config(12)))
+    assert len(list(session(tmp_path / "run", config(12)).records())) == 12
 
 
 def test_another_configuration_is_refused(tmp_path):
     whole(tmp_path / "run", config(3))
     with pytest.raises(ValueError, match="holds a run with another seed, rate"):
-        list(Session(tmp_path / "run", replace(config(3, rate=0.1), seed=5)).rows())
+        list(session(tmp_path / "run", replace(config(3, rate=0.1), seed=5)).records())
 
 
 def test_two_processes_do_not_share_a_folder(tmp_path):
-    first = Session(tmp_path / "run", config(3)).rows()
+    first = session(tmp_path / "run", config(3)).records()
     next(first)
     with pytest.raises(ValueError, match="Another process is running"):
-        list(Session(tmp_path / "run", config(3)).rows())
+        list(session(tmp_path / "run", config(3)).records())
     first.close()
 
 
 def checkpoint_of(path):
-    return max((path / "checkpoints").iterdir(), key=lambda entry: int(entry.name))
+    return max((path / "checkpoints").iterdir(), key=lambda entry: int(entry.stem))
 
 
-def test_a_truncated_checkpoint_is_named_and_nothing_is_lost(tmp_path, capsys):
+@pytest.mark.filterwarnings("default:The checkpoint")
+def test_a_damaged_checkpoint_is_named_and_the_run_goes_on_from_the_one_before_it(tmp_path, capsys):
     path = tmp_path / "run"
-    rows = Session(path, config(12), save_seconds=0.0).rows()
+    records = session(path, config(12), save_seconds=0.0).records()
     for _ in range(8):
-        next(rows)
-    rows.close()
+        next(records)
+    records.close()
     damaged = checkpoint_of(path)
-    data = max((file for file in damaged.rglob("*") if file.is_file()), key=lambda file: file.stat().st_size)
-    data.write_bytes(data.read_bytes()[:-20])
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    assert main(["run", "--resume", str(path)]) == 0
+    said = capsys.readouterr().err
+    assert f"{str(damaged)!r} is damaged" in said
+    assert "goes on from the one before it" in said
+    assert same(RunFolder(path).records()) == same(whole(tmp_path / "whole", config(12)))
+
+
+@pytest.mark.filterwarnings("default:The checkpoint")
+def test_a_run_without_any_whole_checkpoint_says_so_and_keeps_its_metrics(tmp_path, capsys):
+    path = tmp_path / "run"
+    whole(path, config(6))
     before = RunFolder(path).metrics_file.read_bytes()
-    assert main(["run", "--resume", str(path)]) == 2
-    assert f"{str(damaged)!r} is damaged" in capsys.readouterr().err
+    for file in (path / "checkpoints").iterdir():
+        file.write_bytes(b"half a file")
+    assert main(["run", "--resume", str(path), "--steps", "9"]) == 2
+    assert "No checkpoint in" in capsys.readouterr().err
     assert RunFolder(path).metrics_file.read_bytes() == before
-    damaged.rename(tmp_path / "away")
-    assert same(Session(path, config(12)).rows()) == same(whole(tmp_path / "whole", config(12)))
+
+
+@pytest.mark.parametrize("name", ["run[1]", "run\\x", "a b", "ünï", "100%", "{x}"])
+def test_checkpoints_are_whole_whatever_the_folder_is_called(tmp_path, name):
+    path = tmp_path / name
+    records = session(path, config(12), save_seconds=0.0).records()
+    for _ in range(5):
+        next(records)
+    records.close()
+    assert same(session(path, config(12)).records()) == same(whole(tmp_path / "whole", config(12)))
+
+
+def test_two_checkpoints_and_the_best_are_kept_across_resumes(tmp_path):
+    path = tmp_path / "run"
+    for stop in range(2, 13, 2):
+        list(session(path, config(stop), save_seconds=0.0).records())
+    kept = sorted(int(file.stem) for file in (path / "checkpoints").iterdir())
+    assert kept[-2:] == [11, 12]
+    assert len(kept) <= 3
+    errors = {record.step: record.error for record in RunFolder(path).records()}
+    assert min(kept, key=lambda k: errors[k]) == min(errors, key=lambda k: errors[k])
+
+
+@pytest.mark.parametrize("edit", ["k", "config"])
+def test_an_edited_step_counter_or_seed_is_noticed(tmp_path, edit):
+    path = tmp_path / "run"
+    whole(path, config(6))
+    if edit == "config":
+        written = json.loads((path / "config.json").read_text())
+        (path / "config.json").write_text(json.dumps(written | {"seed": 7}))
+        settings = replace(config(9), seed=7)
+    else:
+        settings, file = config(9), checkpoint_of(path)
+        with np.load(file) as stored:
+            arrays = dict(stored)
+        head = json.loads(str(arrays["head"]))
+        np.savez(file, **arrays | {"head": np.array(json.dumps(head | {"k": 2}))})
+    with (
+        pytest.warns(UserWarning, match="is not what was saved"),
+        pytest.raises(ValueError, match=r"No checkpoint in .* is whole"),
+    ):
+        list(session(path, settings).records())
+
+
+def test_a_folder_in_which_a_run_died_at_once_can_be_used(tmp_path):
+    path = tmp_path / "run"
+    path.mkdir()
+    (path / "environment.json").write_text("{}")
+    (path / ".lock").touch()
+    assert len(whole(path, config(3))) == 3
+
+
+def test_a_lock_that_is_a_link_is_refused_and_its_target_left_alone(tmp_path):
+    path, precious = tmp_path / "run", tmp_path / "thesis.txt"
+    path.mkdir()
+    precious.write_text("years of work")
+    (path / ".lock").symlink_to(precious)
+    with pytest.raises(ValueError, match="is a link to somewhere else"):
+        whole(path, config(3))
+    assert precious.read_text() == "years of work"
+
+
+def test_files_have_the_permissions_that_the_user_wants(tmp_path):
+    before = os.umask(0o027)
+    try:
+        whole(tmp_path / "run", config(3))
+    finally:
+        os.umask(before)
+    assert {(tmp_path / "run" / name).stat().st_mode & 0o777 for name in ("config.json", "metrics.jsonl")} == {0o640}
+
+
+def test_a_folder_that_is_removed_under_a_run_is_noticed(tmp_path):
+    path = tmp_path / "run"
+    records = session(path, config(9)).records()
+    next(records)
+    shutil.rmtree(path)
+    with pytest.raises(OSError, match="The folder of the run was removed"):
+        list(records)
 
 
 def test_a_checkpoint_of_another_network_is_refused(tmp_path):
     whole(tmp_path / "small", config(3))
-    whole(tmp_path / "paper", replace(config(3), network="paper"))
-    stranger = checkpoint_of(tmp_path / "paper")
-    place = checkpoint_of(tmp_path / "small")
-    place.rename(tmp_path / "away")
-    stranger.rename(place)
-    with pytest.raises(ValueError, match="belongs to another configuration"):
-        list(Session(tmp_path / "small", config(9)).rows())
+    paper = Config.of("heat", "adam", FEW, {"network": "paper"}, steps=3)
+    whole(tmp_path / "paper", paper)
+    stranger, place = checkpoint_of(tmp_path / "paper"), checkpoint_of(tmp_path / "small")
+    stranger.replace(place)
+    with (
+        pytest.warns(UserWarning, match="is not what was saved"),
+        pytest.raises(ValueError, match="No checkpoint"),
+    ):
+        list(session(tmp_path / "small", config(9)).records())
 
 
 def test_metrics_of_something_else_are_refused(tmp_path):
     whole(tmp_path / "run", config(3))
     (tmp_path / "run" / "metrics.jsonl").write_text('{"step": 1}\n')
     with pytest.raises(ValueError, match="not a record of a run"):
-        list(Session(tmp_path / "run", config(9)).rows())
+        list(session(tmp_path / "run", config(9)).records())
 
 
-def poisoned(monkeypatch, after, spoil):
-    """Sessions whose sampler is spoilt after a step."""
+def poisoned(settings, monkeypatch, after, spoil):
+    """A setup whose sampler is spoilt after a step."""
+    setup = setup_of(settings)
+    phase = setup.phases[0]
+    calls = []
 
-    def broken(settings):
-        setup = prepare(settings)
-        phase = setup.phases[0]
-        calls = []
+    def sampler(key, problem, params):
+        calls.append(None)
+        samples = phase.sampler(key, problem, params)
+        return spoil(samples) if len(calls) > after else samples
 
-        def sampler(key, problem, params):
-            calls.append(None)
-            samples = phase.sampler(key, problem, params)
-            return spoil(samples) if len(calls) > after else samples
-
-        return replace(setup, phases=[replace(phase, sampler=sampler)])
-
-    monkeypatch.setattr(sessions, "prepare", broken)
     # The sampler counts its calls, so it must not be compiled.
-    monkeypatch.setattr("angd.train.loop.eqx.filter_jit", lambda f: f)
+    monkeypatch.setattr(loop, "_draw", loop._draw.__wrapped__)
+    spoilt = replace(phase, sampler=sampler)
+    return replace(setup, phases=[spoilt, spoilt])
 
 
 def test_points_that_are_not_numbers_stop_the_run_with_code_3(tmp_path, monkeypatch):
     import jax
 
-    poisoned(monkeypatch, 4, lambda samples: jax.tree.map(lambda leaf: leaf.at[0].set(np.nan), samples))
-    run = Session(tmp_path / "run", replace(config(30), max_refusals=5), save_seconds=0.0)
-    rows = list(run.rows())
+    settings = replace(config(30), max_rejections=5)
+    setup = poisoned(settings, monkeypatch, 4, lambda s: jax.tree.map(lambda leaf: leaf.at[0].set(np.nan), s))
+    run = session(tmp_path / "run", settings, 0.0, setup)
+    records = list(run.records())
     assert run.code == FAILED
-    assert rows[-1].step == 9
-    assert rows[-1].loss is None
-    assert "5 steps in a row were refused" in run.result
+    assert records[-1].step == 9
+    assert records[-1].loss is None
+    assert "5 steps in a row were rejected" in run.result
     assert "check the data" in run.result
-    assert checkpoint_of(tmp_path / "run").name == "4"
-    assert rows[-1].test_loss == rows[3].test_loss
+    assert checkpoint_of(tmp_path / "run").stem == "000000004"
+    assert records[-1].test_loss == records[3].test_loss
 
 
 def copies(samples):
@@ -182,58 +272,42 @@ def copies(samples):
     return jax.tree.map(lambda leaf: leaf if leaf.ndim < 2 else leaf.at[:].set(leaf[0]), samples)
 
 
-def test_a_singular_kernel_is_refused_and_stops_the_run_with_code_3(tmp_path, monkeypatch):
+def test_a_singular_kernel_is_rejected_and_stops_the_run_with_code_3(tmp_path):
     """Copies of one point from the fourth step on, and nothing that damps."""
 
-    def broken(settings):
-        setup = prepare(settings)
-        good = setup.phases[0]
-        undamped = replace(good.optimiser, solver=angd.Normal(0.0))
-        sampler = lambda key, problem, params: copies(good.sampler(key, problem, params))  # noqa: E731
-        return replace(setup, phases=[replace(good, steps=3), replace(good, optimiser=undamped, sampler=sampler)])
-
-    monkeypatch.setattr(sessions, "prepare", broken)
-    run = Session(tmp_path / "run", replace(config(30, "ngd-l2"), max_refusals=4), save_seconds=0.0)
-    rows = list(run.rows())
+    settings = replace(config(30, "ngd-l2"), max_rejections=4)
+    setup = setup_of(settings)
+    good = setup.phases[0]
+    undamped = replace(good.optimiser, solver=angd.Normal(0.0))
+    sampler = lambda key, problem, params: copies(good.sampler(key, problem, params))  # noqa: E731
+    phases = [replace(good, steps=3), replace(good, optimiser=undamped, sampler=sampler)]
+    run = session(tmp_path / "run", settings, 0.0, replace(setup, phases=phases))
+    records = list(run.records())
     assert run.code == FAILED
-    assert [row.accepted for row in rows] == 3 * [True] + 4 * [False]
-    assert "4 steps in a row were refused: the linear system could not be solved" in run.result
+    assert [record.accepted for record in records] == 3 * [True] + 4 * [False]
+    assert "4 steps in a row were rejected: the linear system could not be solved" in run.result
     assert "raise damping" in run.result
-    assert rows[-1].test_loss == rows[2].test_loss
-    assert checkpoint_of(tmp_path / "run").name == "3"
+    assert records[-1].test_loss == records[2].test_loss
+    assert checkpoint_of(tmp_path / "run").stem == "000000003"
 
 
-def test_a_local_energy_that_is_not_a_number_is_masked_and_counted(tmp_path, monkeypatch):
-    """One walker of sixteen, at every step: the run goes on, and every look says so."""
-    import jax
+def test_a_local_energy_that_is_not_a_number_is_masked_and_counted():
+    """One walker of sixteen, at every step: the run goes on, and every record says so."""
     import jax.numpy as jnp
 
-    from angd.problems.evaluation import Evaluator
-    from angd.problems.task import Task
-    from angd.problems.vmc import MOLECULES, GaussianStart, GroundState, Metropolis
-    from angd.recipes.base import Phase
-    from angd.train.setup import Setup
+    from angd.problems.vmc import GaussianStart, GroundState, Metropolis
 
     class Spoilt(GroundState):
         def local_energies(self, params, xs):
             return super().local_energies(params, xs).at[0].set(np.nan)
 
-    def trap(settings):
-        """A particle in a harmonic trap instead of the molecule."""
-        problem = Spoilt(lambda params, x: (jnp.ones(()), -params[0] * jnp.sum(x**2) / 2), lambda x: jnp.sum(x**2) / 2)
-        phases = [Phase(settings.preset().optimiser(MOLECULES["H"]), Metropolis(GaussianStart(1, 1), walkers=16))]
-        evaluate = Evaluator(Task(problem, energy=0.5))
-
-        def look(stand, loss):
-            return evaluate(stand.params, stand.samples, loss)
-
-        return Setup(problem, phases, jnp.array([0.5]), jax.random.key(0), look)
-
-    monkeypatch.setattr(sessions, "prepare", trap)
-    rows = list(Session(tmp_path / "run", Config.of("vmc-h", "spring", {"norm": 1e6}, max_steps=60)).rows())
-    assert all(row.accepted and row.chain["masked"] == 1 for row in rows)
-    assert rows[-1].error < 0.02 < rows[0].error
-    assert all(0 < (row.chain["acceptance"] or 0) < 1 for row in rows)
+    problem = Spoilt(lambda params, x: (jnp.ones(()), -params[0] * jnp.sum(x**2) / 2), lambda x: jnp.sum(x**2) / 2)
+    task = angd.Task(problem, energy=0.5, params=jnp.array([0.5]), samples=Metropolis(GaussianStart(1, 1), walkers=16))
+    recipe = angd.recipes.Spring(rate=0.05, norm=1e6, decay=1e-3, measurements=4)
+    records = angd.fit(task, recipe, steps=60, progress=False).records
+    assert all(record.accepted and record.observables["masked"] == 1 for record in records)
+    assert records[-1].error < 0.02 < records[0].error
+    assert all(0 < (record.observables["acceptance"] or 0) < 1 for record in records)
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, ValueError])
@@ -241,16 +315,15 @@ def test_an_exception_in_the_data_source_is_told_and_the_last_state_kept(tmp_pat
     def fail(samples):
         raise kind("the file server is gone")
 
-    poisoned(monkeypatch, 4, fail)
-    run = Session(tmp_path / "run", config(30))
-    rows = list(run.rows())
+    run = session(tmp_path / "run", config(30), setup=poisoned(config(30), monkeypatch, 4, fail))
+    records = list(run.records())
     assert run.code == 1
     assert f"step 5 failed: {kind.__name__}: the file server is gone" in run.result
-    assert rows[-1].step == 4
-    assert checkpoint_of(tmp_path / "run").name == "4"
+    assert records[-1].step == 4
+    assert checkpoint_of(tmp_path / "run").stem == "000000004"
     monkeypatch.undo()
-    mended, undisturbed = list(Session(tmp_path / "run", config(9)).rows()), whole(tmp_path / "whole", config(9))
-    assert np.allclose([row.error for row in mended], [row.error for row in undisturbed], rtol=1e-12)
+    mended, undisturbed = list(session(tmp_path / "run", config(9)).records()), whole(tmp_path / "whole", config(9))
+    assert np.allclose([record.error for record in mended], [record.error for record in undisturbed], rtol=1e-12)
 
 
 def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch, capsys):
@@ -262,19 +335,19 @@ def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(os, "write", full)
     path = tmp_path / "run"
-    assert main(["run", "heat", "--optimizer", "adam", "--max-steps", "9", "--out", str(path)]) == 1
+    assert main(["run", "heat", "adam", "--steps", "9", "--out", str(path)]) == 1
     assert "No space left on device" in capsys.readouterr().err
-    assert [row.step for row in RunFolder(path).rows()] == [1, 2, 3]
+    assert [record.step for record in RunFolder(path).records()] == [1, 2, 3]
 
 
 def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path, monkeypatch, capsys):
-    def full(self, stand, error):
+    def full(self, state, error):
         raise RuntimeError("RESOURCE_EXHAUSTED")
 
     monkeypatch.setattr("angd.train.checkpoint.Checkpoints.save", full)
-    assert main(["run", "heat", "--optimizer", "adam", "--max-steps", "3", "--out", str(tmp_path / "run")]) == 1
-    assert "The checkpoint of step 3 could not be written (RuntimeError)" in capsys.readouterr().err
-    assert len(RunFolder(tmp_path / "run").rows()) == 3
+    assert main(["run", "heat", "adam", "--steps", "3", "--out", str(tmp_path / "run")]) == 1
+    assert "The checkpoint of step 3 could not be written (RESOURCE_EXHAUSTED)" in capsys.readouterr().err
+    assert len(RunFolder(tmp_path / "run").records()) == 3
 
 
 COMMAND = [sys.executable, "-m", "angd.program.main", "run"]
@@ -284,9 +357,9 @@ from angd.train import loop as runner
 import angd
 from angd.program.main import main
 step = runner._Loop.step
-def slowly(self, stand):
+def slowly(self, state, attempt=0):
     time.sleep(0.05)
-    return step(self, stand)
+    return step(self, state, attempt)
 runner._Loop.step = slowly
 import sys
 sys.exit(main(sys.argv[1:]))
@@ -300,7 +373,7 @@ def start(arguments):
 
 
 def wait_for(path, count, process):
-    """Until so many looks are there."""
+    """Until so many records are there."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
         if path.exists() and path.read_bytes().count(b"\n") >= count:
@@ -312,7 +385,7 @@ def wait_for(path, count, process):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_stops_after_the_step_saves_and_says_how_to_go_on(tmp_path, number, code):
     path = tmp_path / "run"
-    settings = ["heat", "--optimizer", "adam", "--set", "interior=30", "condition=8", "--max-steps", "400"]
+    settings = ["heat", "adam", "--interior", "30", "--condition", "8", "--steps", "400"]
     process = start([*settings, "--out", str(path), "--json"])
     wait_for(path / "metrics.jsonl", 5, process)
     process.send_signal(number)
@@ -320,7 +393,7 @@ def test_a_signal_stops_after_the_step_saves_and_says_how_to_go_on(tmp_path, num
     assert process.returncode == code
     assert f"go on with: angd run --resume {path}" in error
     summary = json.loads(out.splitlines()[-1])
-    assert checkpoint_of(path).name == str(summary["steps"])
+    assert int(checkpoint_of(path).stem) == summary["steps"]
     assert "go on with" in summary["result"]
 
 
@@ -331,22 +404,22 @@ KILLS = [pytest.param("adam", 1), pytest.param("energy", 20, marks=pytest.mark.s
 def test_kills_at_any_moment_change_nothing(tmp_path, optimiser, kills):
     """kill -9, again and again: every file is readable each time, and the end is the same to the last bit."""
     path, rng = tmp_path / "run", random.Random(0)
-    settings = ["heat", "--optimizer", optimiser, "--set", "interior=30", "condition=8", "--max-steps", "200"]
+    settings = ["heat", optimiser, "--interior", "30", "--condition", "8", "--steps", "200"]
     arguments = [*settings, "--out", str(path), "--checkpoint-seconds", "0.2"]
     for _ in range(kills):
-        known = len(RunFolder(path).rows())
+        known = len(RunFolder(path).records())
         process = start(arguments)
         wait_for(path / "metrics.jsonl", min(known + 3, 95), process)
         time.sleep(rng.uniform(0, 0.6))
         process.kill()
         process.communicate()
-        assert RunFolder(path).rows()
+        assert RunFolder(path).records()
         arguments = ["--resume", str(path), "--checkpoint-seconds", "0.2"]
     done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     undisturbed = [*COMMAND, *settings, "--out", str(tmp_path / "whole")]
     subprocess.run(undisturbed, capture_output=True, check=True)
-    assert same(RunFolder(path).rows()) == same(RunFolder(tmp_path / "whole").rows())
+    assert same(RunFolder(path).records()) == same(RunFolder(tmp_path / "whole").records())
 
 
 def test_progress_says_what_happens_where_there_is_no_terminal():
@@ -354,19 +427,19 @@ def test_progress_says_what_happens_where_there_is_no_terminal():
 
     from rich.console import Console
 
-    from angd.train.progress import Watch
+    from angd.view.progress import Watch
 
     text = io.StringIO()
-    with Watch("heat", lambda stand: stand.k / 10, Console(file=text)) as watch:
+    with Watch("heat", lambda state: state.k / 10, Console(file=text)) as watch:
         for k in (1, 2):
             watch.due = 0.0
-            stand = SimpleNamespace(k=k, refused=2)
-            row = Row(k, 0, 0, 0.5, None, {"u": 0.25}, None, None, True, "", {"acceptance": 0.5, "masked": 1.0})
-            watch(stand, SimpleNamespace(loss=0.5, damping=1e-3, norm=0.1, accepted=k == 1), row)
+            state = SimpleNamespace(k=k, rejected=2)
+            record = Record(k, 0, 0, {}, True, False, "", None, {"u": 0.25}, {"acceptance": 0.5, "masked": 1.0})
+            watch(state, SimpleNamespace(loss=0.5, damping=1e-3, norm=0.1, accepted=k == 1), record)
     first, second, third = text.getvalue().splitlines()
     assert first == "heat: compiling"
     assert "of compilation" in second
     assert (
-        "step 2, loss 5.00e-01, error 2.50e-01, λ 1.0e-03, |d| 1.0e-01, refused (2), acceptance 50%, masked 1" in third
+        "step 2, loss 5.00e-01, error 2.50e-01, λ 1.0e-03, |d| 1.0e-01, rejected (2), acceptance 50%, masked 1" in third
     )
     assert "20%" in third

@@ -4,19 +4,20 @@ import math
 
 import pytest
 
+from angd.program.arguments import parse
 from angd.program.commands.sweep import SweepOptions, sweep
-from angd.train.folder import Row
+from angd.train.folder import Record
 from angd.train.sweep import configurations, halving
 
 STARTED = []
 
 
 def run(options):
-    """Loss a/k + b, one look a step, 100 steps; 'diverges' gives NaN from the fifth step on."""
+    """Loss a/k + b, one record a step, 100 steps; 'diverges' gives NaN from the fifth step on."""
     STARTED.append(options)
     for k in range(1, 101):
         loss = math.nan if options.get("diverges") and k >= 5 else options["a"] / k + options["b"]
-        yield Row(k, 0.0, 0.0, loss, loss, {"u": loss}, None, None, True, "")
+        yield Record(k, 0.0, 0.0, {"loss": loss}, True, False, "", loss, {"u": loss})
 
 
 def test_the_best_goes_on_and_nobody_starts_twice():
@@ -26,7 +27,7 @@ def test_the_best_goes_on_and_nobody_starts_twice():
     found = halving(run, grid, [4, 40, 80], by=lambda r: r.loss, keep=0.5, least=1)
     assert grid == STARTED
     assert [entry.options for entry in found[:2]] == [grid[1], grid[0]]
-    assert [entry.rows[-1].step for entry in found] == [80, 40, 4, 4]
+    assert [entry.records[-1].step for entry in found] == [80, 40, 4, 4]
     assert [entry.options for entry in found[2:]] == [grid[3], grid[2]]
 
 
@@ -34,7 +35,7 @@ def test_a_survivor_that_diverges_late_does_not_win():
     """It leads at the first rung, where nothing has happened to it yet."""
     late, steady = {"a": 0.0, "b": 0.0, "diverges": True}, {"a": 9.0, "b": 9.0}
     found = halving(run, [late, steady], [4, 20], by=lambda r: r.loss, keep=0.5, least=1)
-    assert [entry.rows[-1].step for entry in found] == [4, 20]
+    assert [entry.records[-1].step for entry in found] == [4, 20]
     assert found[0].options == steady
 
 
@@ -77,16 +78,23 @@ def test_misuse_is_refused(bad):
 
 
 def test_ground_states_are_judged_on_fresh_walkers_after_their_pretraining(tmp_path):
-    small = ("rate=0.01,0.05", "walkers=16", "burn_in=2", "moves=1", "measurements=4", "pretrain=3")
-    options = SweepOptions("vmc-h", "spring", set=(*small, "norm=0.05"), steps=4, rungs=2, out=tmp_path / "sweep")
+    small = ["--walkers", "16", "--burn-in", "2", "--moves", "1", "--measurements", "4", "--pretrain", "3"]
+    command = ["sweep", "vmc-h", "spring", "--grid", "none", "--rate", "0.01,0.05", *small, "--steps", "4"]
+    options = parse([*command, "--rungs", "2", "--quiet", "--out", str(tmp_path / "sweep")], {"sweep": SweepOptions})
     options.check()
-    assert options.stops == [4, 7]
-    _, ranked = sweep(options)
+    stops = options.stops(3)
+    assert stops == [4, 7]
+    _, ranked, _ = sweep(options)
     last = []
-    for _, rows in ranked:
-        judged = [(row.step, row.test_loss) for row in rows if row.test_loss is not None]
-        assert [step for step, _ in judged] == options.stops
+    for _, records in ranked:
+        judged = [(record.step, record.test_loss) for record in records if record.test_loss is not None]
+        assert [step for step, _ in judged] == stops
         assert all(-5 < energy < 5 for _, energy in judged)
         last.append(judged[-1][1])
     assert len(last) == 2
     assert last == sorted(last)
+
+
+def test_a_grid_that_nobody_could_finish_is_refused():
+    with pytest.raises(ValueError, match="has 10000000000 combinations"):
+        configurations(dict.fromkeys("abcde", range(100)), most=3)

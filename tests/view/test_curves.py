@@ -3,32 +3,42 @@
 import numpy as np
 import pytest
 
-from angd.train.folder import Row
+from angd.train.folder import Record, RunFolder
 from angd.view.curves import course, draw, quantities
 from angd.view.fields import draw_solution
 from angd.view.theme import DARK
 
 
-def look(step, energy):
+def record(step, energy):
     errors = {} if energy is None else {"energy": energy}
-    return Row(step, 0.0, 0.0, -1.0, None, errors, None, None, True, "")
+    return Record(step, 0.0, 0.0, {"loss": -1.0}, True, False, "", None, errors)
 
 
-def test_energies_are_means_of_ten_looks_and_pretraining_has_none():
-    rows = [look(1, None), *(look(k, (-1) ** k * 1.0) for k in range(2, 22)), look(22, 3.0)]
-    found = course(rows, "energy")
-    assert [row.step for row, _ in found] == list(range(2, 23))
+def test_energies_are_means_of_ten_records_and_pretraining_has_none():
+    records = [record(1, None), *(record(k, (-1) ** k * 1.0) for k in range(2, 22)), record(22, 3.0)]
+    found = course(records, "energy")
+    assert [one.step for one, _ in found] == list(range(2, 23))
     assert [value for _, value in found][:3] == [1.0, 0.0, pytest.approx(1 / 3)]
     assert found[-1][1] == pytest.approx((3.0 - 1.0) / 10)
 
 
-def test_what_is_drawn_depends_on_the_experiment():
-    assert quantities("burgers") == ("error", "loss", "test_loss")
-    assert quantities("vmc-be") == ("energy",)
+def test_what_is_drawn_depends_on_what_is_known(tmp_path):
+    def folder(name, errors, one):
+        made = RunFolder(tmp_path / name)
+        made.path.mkdir()
+        made.write("task.json", {"errors": errors})
+        made.append(one)
+        return made
+
+    plain = Record(1, 0.0, 0.0, {"loss": 1.0}, True, False, "")
+    known = Record(1, 0.0, 0.0, {"loss": 1.0}, True, False, "", 2.0, {"u": 0.1})
+    assert quantities([folder("a", None, plain)]) == ("loss",)
+    assert quantities([folder("b", "fields", known)]) == ("error", "loss", "test_loss")
+    assert quantities([folder("c", "energy", record(1, 0.1))]) == ("energy",)
 
 
 def test_a_run_that_ends_while_it_is_pretrained_has_a_figure_without_curves():
-    assert not draw({"angd-fr": [[look(1, None)]]}, ("energy",), ("step",)).axes[0].get_legend()
+    assert not draw({"angd-fr": [[record(1, None)]]}, ("energy",), ("step",)).axes[0].get_legend()
 
 
 def test_solutions_are_drawn_over_time_and_at_one_time():

@@ -6,12 +6,12 @@ from importlib.util import find_spec
 NEEDED = ("tyro", "rich", "matplotlib", "jinja2", "filelock")
 
 
-def main() -> int:
+def start() -> int:
     """The entry point: says in one sentence what is missing, or runs the command."""
     missing = [package for package in NEEDED if find_spec(package) is None]
     if missing:
         print(f"angd: the program needs {', '.join(missing)}: pip install 'angd[program]'", file=sys.stderr)
         return 1
-    from angd.program.main import main as run
+    from angd.program.main import main
 
-    return run()
+    return main()

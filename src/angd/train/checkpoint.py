@@ -99,7 +99,7 @@ class Checkpoints:
 
     def _read(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as stored:
                 arrays = dict(stored)
             head = json.loads(str(arrays.pop(HEAD)))
             arrays = {name: _of_type(array, head["dtypes"][name]) for name, array in arrays.items()}
@@ -121,7 +121,7 @@ class Checkpoints:
 
     def _error(self, step: int) -> float:
         try:
-            with np.load(self._file(step), allow_pickle=False) as stored:
+            with open(self._file(step), "rb") as handle, np.load(handle, allow_pickle=False) as stored:
                 return float(json.loads(str(stored[HEAD]))["error"])
         except (OSError, BadZipFile, ValueError, KeyError, EOFError, TypeError):
             return float("inf")

@@ -137,7 +137,7 @@ class RunFolder:
         if not path.exists():
             return {}
         try:
-            with np.load(path) as stored:
+            with open(path, "rb") as handle, np.load(handle) as stored:
                 return dict(stored)
         except (ValueError, OSError, BadZipFile, EOFError):
             raise ValueError(f"{str(path)!r} is damaged; delete it and resume the run.") from None
