@@ -14,6 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+PREFIX = "angd_file_"  # of the names under which files are imported
+
 
 def is_address(text: str) -> bool:
     """Does a text look like an address, and not like a short name?"""
@@ -86,7 +88,7 @@ def _module(place: str, what: str) -> ModuleType:
 def _file(path: Path) -> ModuleType:
     """A file as a module, imported once; what goes wrong inside it is said with its line."""
     whole = path.resolve()
-    label = f"angd_file_{hashlib.sha256(str(whole).encode()).hexdigest()[:12]}"
+    label = f"{PREFIX}{hashlib.sha256(str(whole).encode()).hexdigest()[:12]}"
     if label in sys.modules:
         return sys.modules[label]
     spec = importlib.util.spec_from_file_location(label, whole)
@@ -106,10 +108,25 @@ def _file(path: Path) -> ModuleType:
 
 def _where(error: Exception, path: Path) -> str:
     """An error inside a file, with the last line of that file that led to it."""
-    line, trace = getattr(error, "lineno", None), error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            line = trace.tb_lineno
-        trace = trace.tb_next
+    line = getattr(error, "lineno", None) or _line(error, str(path))
     said = error.msg if isinstance(error, SyntaxError) else error
     return f"{type(error).__name__}: {said}" + (f" (line {line})." if line else ".")
+
+
+def blame(error: BaseException) -> str | None:
+    """Which file of somebody's own an error comes from, with its line and what it says; None where it is ours."""
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if name.startswith(PREFIX) and path and (line := _line(error, path)):
+            return f"{path}, line {line}: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    return None
+
+
+def _line(error: BaseException, path: str) -> int | None:
+    """The last line of a file that led to an error."""
+    line, trace = None, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == path:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

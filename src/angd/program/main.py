@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
+from angd.address import blame
 from angd.program.arguments import parse
 from angd.program.commands.compare import CompareOptions, run_compare
 from angd.program.commands.flow import FlowOptions, run_flow
@@ -77,6 +78,12 @@ def _main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("angd: interrupted.", file=sys.stderr)
         return 130
+    except Exception as error:
+        theirs = blame(error)
+        if theirs is None:
+            raise
+        print(f"angd: {theirs}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

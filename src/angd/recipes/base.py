@@ -196,7 +196,7 @@ def as_type(kind: Any, value: Any) -> Any:
     """A value, perhaps text, in the type of its option, or as it is where that cannot be."""
     if kind is bool:
         return {"true": True, "yes": True, "false": False, "no": False}.get(str(value).lower(), value)
-    if kind is str:
+    if kind is str or isinstance(value, bool):
         return value
     try:
         found = float(value)

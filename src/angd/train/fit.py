@@ -168,13 +168,13 @@ def fit(
     """
     known = {"steps": steps, "seconds": seconds, "cpu_seconds": cpu_seconds, "seed": key}
     _check_arguments(known)
-    task = _task(problem, samples)
+    task = _task(problem, samples, params)
     config, made = _method(method, task)
     config = replace(config, **known, precision="f64" if jax.config.jax_enable_x64 else "f32")  # pyright: ignore
     if not config.is_limited:
         config = replace(config, cpu_seconds=task.cpu_seconds)
     _warn_of_precision(made)
-    setup = _spread(_setup(task, made, key, params), mesh)
+    setup = _spread(_setup(task, made, key), mesh)
     run = Run(setup, config, None if folder is None else Path(folder), callback=callback)
     return _train(run, _progress(task, config, progress))
 
@@ -195,7 +195,7 @@ def load(folder: str | Path, problem: Any = None) -> Fit:
     config = place.config()
     if problem is None and config.python:
         raise ValueError(f"{str(folder)!r} was made in Python: angd.load(folder, problem), with what fit was given.")
-    task = find_task(config.task, config.arguments) if problem is None else _task(problem, None)
+    task = find_task(config.task, config.arguments) if problem is None else _task(problem)
     params = Checkpoints(place.checkpoints, identity(config)).params(task.start(jax.random.key(0)))
     records, summary = place.records(), place.read("summary.json") or {}
     rows = [_row_of(record) for record in records]
@@ -213,9 +213,10 @@ def _check_arguments(given: dict[str, Any]) -> None:
         raise ValueError(f"fit: {name} {rest}") from None
 
 
-def _task(problem: Any, samples: Any) -> Task:
+def _task(problem: Any, samples: Any = None, params: PyTree = None) -> Task:
     task = find_task(problem) if isinstance(problem, str) else Task.of(problem)
-    return task if samples is None else replace(task, samples=samples)
+    given = {name: value for name, value in (("samples", samples), ("params", params)) if value is not None}
+    return replace(task, **given) if given else task
 
 
 def _method(method: Any, task: Task) -> tuple[Config, Any]:
@@ -229,7 +230,8 @@ def _method(method: Any, task: Task) -> tuple[Config, Any]:
         name = next((n for n, entry in RECIPES.items() if entry.recipe == recipe), type(recipe).__name__)
     else:
         return Config(task.name, str(method), arguments=task.arguments, python=True), _optimiser(method)
-    repeatable = task.address is not None and name in RECIPES and task.samples is None
+    own = task.samples is not None or task.params is not None
+    repeatable = task.address is not None and name in RECIPES and not own
     place = task.address if repeatable else task.name
     return Config(place or task.name, name, recipe.options(), task.arguments, python=not repeatable), recipe
 
@@ -246,14 +248,13 @@ def _optimiser(method: Any) -> Any:
     return method
 
 
-def _setup(task: Task, method: Any, seed: int, params: PyTree) -> Setup:
-    start = None if params is None else jax.tree.map(jnp.asarray, params)
+def _setup(task: Task, method: Any, seed: int) -> Setup:
     if isinstance(method, Recipe):
-        return prepare(task, method, seed, start)
+        return prepare(task, method, seed)
     if task.samples is None and not hasattr(task.problem, "places"):
         raise ValueError(f"fit: where should {task.name} be sampled? Give samples=: Samples, or a function that draws.")
     sampler = as_sampler(task.samples, task.name) if task.samples is not None else _uniform(task)
-    return assemble(task, task.problem, [Phase(method, sampler)], seed, start)
+    return assemble(task, task.problem, [Phase(method, sampler)], seed)
 
 
 def _uniform(task: Task) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from angd.address import blame
 from angd.method.step import Info
 from angd.recipes.base import INFINITE
 from angd.results import RESULTS
@@ -105,7 +106,8 @@ class Run:
             if now.state is start and isinstance(problem, ValueError):
                 self._undo(start)
                 raise  # a mistake of the user's, found before the first step
-            self.result, self.code = f"step {now.state.k + 1} failed: {type(problem).__name__}: {problem}", 1
+            why = blame(problem) or f"{type(problem).__name__}: {problem}"
+            self.result, self.code = f"step {now.state.k + 1} failed: {why}", 1
         if self.code != FAILED:
             self._save(kept, now)
         self._conclude(now)

@@ -48,20 +48,19 @@ class Setup:
         return replace(TrainState(params), samples=samples, state=state, phase=phase)
 
 
-def prepare(task: Task, recipe: Recipe, seed: int, params: PyTree = None) -> Setup:
+def prepare(task: Task, recipe: Recipe, seed: int) -> Setup:
     """With a recipe. Runs with one seed share their start and their points.
 
-    **Arguments:** `task`; `recipe`; `seed`; `params`, the first parameters where the task's own are not wanted.
+    **Arguments:** `task`; `recipe`; `seed`.
 
     **Returns:** a `Setup`.
     """
-    problem, phases = recipe.problem(task), recipe.phases(task, seed)
-    return assemble(task, problem, phases, seed, params, recipe.final(task))
+    return assemble(task, recipe.problem(task), recipe.phases(task, seed), seed, recipe.final(task))
 
 
-def assemble(task: Task, problem: Any, phases: list[Phase], seed: int, params: PyTree, final: Any = None) -> Setup:
+def assemble(task: Task, problem: Any, phases: list[Phase], seed: int, final: Any = None) -> Setup:
     """With phases."""
-    start, key = task.start(jax.random.key(seed)) if params is None else params, jax.random.key(1000 + seed)
+    start, key = task.start(jax.random.key(seed)), jax.random.key(1000 + seed)
     evaluator, pretraining = evaluator_of(task), {i for i, phase in enumerate(phases) if phase.pretraining}
     if hasattr(problem, "check_start") and hasattr(phases[-1].sampler, "start"):
         problem.check_start(start, phases[-1].sampler.start(key, 1)[0])
