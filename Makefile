@@ -16,7 +16,7 @@ help:  ## Show this list
 $(VENV)/.setup: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "angd needs Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
@@ -39,7 +39,7 @@ check: setup  ## Lint, formatting, types, import directions, numbers in the docs
 	$(BIN)/python -m pytest tests/test_imports.py tests/test_numbers.py
 
 bench: setup  ## Run the benchmarks side by side with what one would use instead
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.txt
 	$(BIN)/python benchmarks/flow.py
 	$(BIN)/python benchmarks/jacobian.py
 	$(BIN)/python benchmarks/step.py
@@ -47,7 +47,7 @@ bench: setup  ## Run the benchmarks side by side with what one would use instead
 	$(BIN)/python benchmarks/vmc.py
 
 docs: setup  ## Build the documentation into site/
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.txt
 	$(BIN)/mkdocs build --strict
 
 figures: setup  ## Redraw the figures that the docs show
@@ -71,9 +71,9 @@ measure: setup  ## Run the long experiments behind results/*.json (many hours)
 	$(BIN)/python tools/fill_numbers.py --write
 
 lock:  ## Renew the pinned requirements (needs uv)
-	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --python-version 3.11 --extra dev pyproject.toml -o requirements.txt
-	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --python-version 3.11 --extra bench -c requirements.txt pyproject.toml -o requirements-bench.txt
-	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --python-version 3.11 --extra docs -c requirements.txt pyproject.toml -o requirements-docs.txt
+	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements.txt
+	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --generate-hashes --python-version 3.11 --extra bench -c requirements.txt pyproject.toml -o requirements-bench.txt
+	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --generate-hashes --python-version 3.11 --extra docs -c requirements.txt pyproject.toml -o requirements-docs.txt
 
 clean:  ## Remove the environment and everything that was built
 	rm -rf $(VENV) site runs dist .pytest_cache .ruff_cache

@@ -8,6 +8,11 @@ ElectronRefit                their velocities, for Wasserstein-2
 evaluate                     what it is worth, on fresh walkers
 """
 
+from angd._requirements import needs
+
+for package in ("folx", "blackjax"):
+    needs(package, "vmc", "angd.problems.vmc")
+
 from angd.problems.vmc.evaluation import Estimate, evaluate
 from angd.problems.vmc.ferminet import FermiNet
 from angd.problems.vmc.graded import Graded

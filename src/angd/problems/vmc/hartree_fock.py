@@ -1,5 +1,7 @@
 """Hartree–Fock by pyscf, and its orbitals as a JAX function: the wave function that a network is pretrained to."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -7,10 +9,27 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from angd._requirements import needs
 from angd.problems.vmc.molecules import Molecule
 
 # Real spherical harmonics r^l Y_lm for l ≤ 2, in pyscf's order.
 S, P, XY, ZZ, XX = 0.28209479177387814, 0.4886025119029199, 1.0925484305920792, 0.31539156525252005, 0.5462742152960396
+
+
+def import_pyscf() -> Any:
+    """pyscf, without the code that it would run from a `.pyscf_conf.py` in the working folder; a configuration that
+    was chosen by its variable PYSCF_CONFIG_FILE counts."""
+    needs("pyscf", "vmc", "Hartree–Fock")
+    chosen = os.environ.get("PYSCF_CONFIG_FILE")
+    os.environ["PYSCF_CONFIG_FILE"] = chosen or str(Path(__file__).parent / "pyscf_conf.py")
+    try:
+        import pyscf
+        import pyscf.gto
+        import pyscf.scf
+    finally:
+        if chosen is None:
+            del os.environ["PYSCF_CONFIG_FILE"]
+    return pyscf
 
 
 class Shell(eqx.Module):
@@ -47,8 +66,7 @@ class HartreeFock(eqx.Module):
     @classmethod
     def of(cls, molecule: Molecule, basis: str = "ccpvdz") -> "HartreeFock":
         """Solve the mean-field equations, restricted where the spins are balanced."""
-        import pyscf
-
+        pyscf = import_pyscf()
         mol = pyscf.gto.M(
             atom=list(zip(molecule.symbols, molecule.places, strict=True)),
             unit="bohr",
