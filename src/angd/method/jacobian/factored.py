@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian.base import AbstractJacobian, Layout, shifted, wide_layout
 from angd.method.jacobian.hadamard import Plain, Relative
-from angd.method.jacobian.leaves import backward, block, forward, hadamard_wins, rows, side_by_side
+from angd.method.jacobian.leaves import backward, block, forward, hadamard_wins, less_mean, rows, side_by_side
 from angd.method.jacobian.symmetric import outer, outer_blocks, weigh, weigh_rows
 from angd.method.jacobian.taps import Group, Leaf, taps
 from angd.tree import in_precision
@@ -82,6 +82,14 @@ class Factored(AbstractJacobian):
 
     def _less_mean(self, part: Float[Array, "N width"]) -> Float[Array, "N width"]:
         return shifted(part, jnp.mean(part.reshape(*self._rows, -1), axis=0))
+
+    def near(self) -> "Factored":
+        if self.layout.dtype.itemsize >= 8:
+            return self
+        leaves = tuple(
+            eqx.tree_at(lambda x: x.groups, leaf, tuple(map(less_mean, leaf.groups))) for leaf in self.leaves
+        )
+        return Factored(leaves=leaves, layout=self.layout, shape=self.shape)
 
     def wide(self) -> "Factored":
         layout = wide_layout(self.layout)

@@ -40,6 +40,13 @@ def block(group: Group) -> Float[Array, "n m B in out"]:
     return sum(terms[1:], terms[0])
 
 
+def less_mean(group: Group) -> Group:
+    """Factors of the rows less Σ_t ā_t ⊗ ḡ_t: with a = ā + ã and g = ḡ + g̃, those of Σ_t ã_t ⊗ g_t + ā_t ⊗ g̃_t."""
+    a, g = (jnp.mean(x, axis=0, keepdims=True) for x in (group.a, group.g))
+    activations = jnp.concatenate([group.a - a, jnp.broadcast_to(a, group.a.shape)], axis=3)
+    return Group(group.arrangement, activations, jnp.concatenate([group.g, group.g - g], axis=3))
+
+
 def rows(leaf: Leaf, n: int, m: int, dtype: jnp.dtype) -> Float[Array, "N leaf"]:
     """Rows of the Jacobian for one leaf, in the order of its entries."""
     moved = [jax.vmap(jax.vmap(group.arrangement.transpose))(block(group)) for group in leaf.groups]
