@@ -61,7 +61,7 @@ def pull(f: Callable[..., Any], params: PyTree, xs: PyTree, y: Float[Array, "n *
     return pull_back(lambda p: over(f, p, xs), params, y)
 
 
-def derivatives(u: Callable[[Any], Array], x: Any, s: int) -> Float[Array, "m"]:
+def derivatives(u: Callable[[Any], Array], x: Any, s: int) -> Inexact[Array, "m"]:
     """u and all its ordered derivatives up to order s at one point: mixed ones count with multiplicity."""
     derivative, parts = u, [jnp.ravel(u(x))]
     for _ in range(s):
