@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, PyTree
 
-from angd.method.controllers.base import AbstractController, Proposal, Trial
+from angd.method.controllers.base import AbstractController, Proposal, Trial, resolution
 from angd.tree import scale
 
 
@@ -30,6 +30,11 @@ class AbstractDamper(AbstractSearch):
 
     def damping(self, state: PyTree, damping: Float[Array, ""]) -> Float[Array, ""]:
         return state
+
+
+def _at_the_floor(proposal: Proposal, trial: Trial, before: Float[Array, ""]) -> Bool[Array, ""]:
+    """Was a trial refused whose promise is too small to be seen in the loss? Then more damping would not help."""
+    return ~trial.accepted & (jnp.abs(proposal.predicted(proposal.step(trial))) <= resolution(before))
 
 
 class LineSearch(AbstractSearch):
@@ -66,8 +71,9 @@ class LineSearch(AbstractSearch):
 class LevenbergMarquardt(AbstractDamper):
     """Damping by success: λ falls by `down` where actual/predicted decrease exceeds `good`, grows by `up` below `poor`.
 
-    A step that does not lower the loss is tried again with more damping and from rest, up to `tries` times on the same
-    matrix; if all fail, it is rejected, and λ stays raised. With `geodesic` > 0 (¾ is usual) each step is bent along
+    A step that does not lower the loss, by more than rounding can, is tried again with more damping and from rest, up to
+    `tries` times on the same matrix; if all fail, it is rejected, and λ stays raised, unless nothing is left to gain:
+    then λ stays for the samples to come. With `geodesic` > 0 (¾ is usual) each step is bent along
     the second derivative of the residuals, if that changes it by no more than this share (Transtrum and Sethna 2012).
     """
 
@@ -103,7 +109,7 @@ class LevenbergMarquardt(AbstractDamper):
             return ~last.accepted & (count < self.tries)
 
         _, found = lax.while_loop(unfinished, again, (jnp.ones((), int), judged(trial)))
-        return found, self._next(found)
+        return found, jnp.where(_at_the_floor(proposal, found, before), state, self._next(found))
 
     def _next(self, trial: Trial) -> Float[Array, ""]:
         factor = jnp.where(trial.ratio > self.good, 1 / self.down, jnp.where(trial.ratio < self.poor, self.up, 1.0))
@@ -142,7 +148,8 @@ class TrustRegion(AbstractDamper):
 
         found = lax.cond(first.accepted, lambda: first, again)
         raised = jnp.minimum(state * 10.0**self.decades, self.cap)
-        return found, jnp.where(found.accepted, found.damping, raised).astype(trial.damping.dtype)
+        refused = jnp.where(_at_the_floor(proposal, found, before), state, raised)
+        return found, jnp.where(found.accepted, found.damping, refused).astype(trial.damping.dtype)
 
     def _grid(self, middle: Float[Array, ""], low: float, like: Trial) -> Float[Array, "k"]:
         """Dampings from `low` to `low` + 2 times `decades` above the last choice."""
