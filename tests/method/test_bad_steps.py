@@ -86,7 +86,9 @@ FLOW = ARGFlow.heavy_ball(0.8, 0.1)
 @pytest.mark.parametrize("controller", CONTROLLERS, ids=lambda c: type(c).__name__)
 def test_residuals_whose_square_overflows_are_refused_by_every_controller(controller):
     batches = (data(), data(np.full(6, 1e200)))
-    refused(*two_steps(ANGD(FLOW, Energy(), Normal(1e-3), controller), Line(), line(), batches), RESULTS.loss_not_finite)
+    refused(
+        *two_steps(ANGD(FLOW, Energy(), Normal(1e-3), controller), Line(), line(), batches), RESULTS.loss_not_finite
+    )
 
 
 @pytest.mark.parametrize("solver", [Normal(1e-3), Kernel(1e-3), KFAC(1e-3)], ids=lambda s: type(s).__name__)

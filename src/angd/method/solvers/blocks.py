@@ -22,11 +22,12 @@ from jaxtyping import Array, Float
 from angd.method.jacobian import AbstractJacobian, Centred, Factored, Stacked
 from angd.method.jacobian.leaves import rows
 from angd.method.jacobian.taps import Group, Leaf
+from angd.method.jacobian.taps.report import WHOLE
 from angd.method.jacobian.taps.views import Arrangement, disjoint, index, transposed
 from angd.method.system import AbstractSystem
 
 # The largest exact block of a leaf without factors.
-DENSE = 1024
+DENSE = WHOLE
 
 
 @dataclass(frozen=True)
