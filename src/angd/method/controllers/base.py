@@ -18,7 +18,6 @@ from angd.method.solvers.base import AbstractSolver, Prepared, Solution
 from angd.method.system import AbstractSystem, Rows
 from angd.tree import combine, dot, norm, scale, where, zeros_like
 
-
 ULPS = 4  # units in the last place of a loss that rounding may change
 
 

@@ -71,10 +71,10 @@ class LineSearch(AbstractSearch):
 class LevenbergMarquardt(AbstractDamper):
     """Damping by success: λ falls by `down` where actual/predicted decrease exceeds `good`, grows by `up` below `poor`.
 
-    A step that does not lower the loss, by more than rounding can, is tried again with more damping and from rest, up to
-    `tries` times on the same matrix; if all fail, it is rejected, and λ stays raised, unless nothing is left to gain:
-    then λ stays for the samples to come. With `geodesic` > 0 (¾ is usual) each step is bent along
-    the second derivative of the residuals, if that changes it by no more than this share (Transtrum and Sethna 2012).
+    A step that does not lower the loss by more than rounding can is tried again with more damping and from rest, up to
+    `tries` times on the same matrix; if all fail, it is rejected, and λ stays raised. Where nothing is left to gain, λ
+    stays as it was, for samples to come. With `geodesic` > 0 (¾ is usual) each step is bent along the second derivative
+    of the residuals, if that changes it by no more than this share (Transtrum and Sethna 2012).
     """
 
     up: float = 3.0

@@ -44,7 +44,7 @@ def check_real(f: Array, problem: object) -> None:
     """Refuse a complex variation."""
     if jnp.iscomplexobj(f):
         raise ValueError(
-            f"The variation of {type(problem).__name__} is complex: these are metrics of real densities and fields, and "
+            f"The variation of {type(problem).__name__} is complex: this is a metric of real densities and fields, and "
             "its real part alone would give a wrong gradient; a complex amplitude needs a metric that knows the phase."
         )
 
