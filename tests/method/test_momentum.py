@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import pytest
 from catalogue import METRICS, Case, batch, draw_params
 from jax import lax
+from jax.flatten_util import ravel_pytree
 
 import angd
 from angd import ANGD, KFAC, ARGFlow, Iterative, Kernel, Normal, ProjectedMomentum, Scaled, WithFallback
@@ -183,7 +184,7 @@ def test_an_inverse_that_happens_to_be_exact_solves_the_damped_system(metric, pr
         step = eqx.filter_jit(opt.step)
         for _ in range(4):
             params, samples, state, _ = step(case.problem, params, samples, state)
-        return jax.flatten_util.ravel_pytree(state.previous.d)[0]
+        return ravel_pytree(state.previous.d)[0]
 
     solved, handed = direction(exact), direction(Claimed(1e-2, exact))
     assert jnp.linalg.norm(solved - handed) < 1e-6 * jnp.linalg.norm(solved)

@@ -223,14 +223,11 @@ def test_damping_does_not_grow_at_the_rounding_floor_and_new_samples_find_it_rea
     def data(omega):
         return Samples(jnp.asarray(np.stack([places, np.sin(omega * places) + 0.3 * np.cos(9 * places)], axis=1)))
 
-    opt, step = ANGD(GAUSS_NEWTON, Energy(), Normal(1e-3), controller), None
-    params = jnp.asarray(1.0)
-    state, step = opt.init(Frequency(), params, data(1.5)), eqx.filter_jit(opt.step)
-    for _ in range(60):
-        params, _, state, info = step(Frequency(), params, data(1.5), state)
+    opt = ANGD(GAUSS_NEWTON, Energy(), Normal(1e-3), controller)
+    params, state, info = walk(opt, Frequency(), 1.0, 60, data(1.5))[-1]
     assert info.result == RESULTS.rejected
     assert state.controller < 1.0
-    moved, _, _, info = step(Frequency(), params, data(1.6), state)
+    moved, _, _, info = eqx.filter_jit(opt.step)(Frequency(), params, data(1.6), state)
     assert bool(info.accepted)
     assert abs(moved - params) > 0.05
 
