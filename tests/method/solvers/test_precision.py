@@ -140,11 +140,11 @@ def test_each_component_is_centred_by_itself_and_has_a_null_vector_of_its_own():
     nulls, kernel = np.asarray(system.null_vectors(), float), np.asarray(system.kernel(), float)
     assert nulls.shape == (24, 3)
     assert np.allclose(nulls.T @ nulls, np.eye(3), atol=1e-6)
-    assert np.abs(kernel @ nulls).max() < 1e-5 * np.abs(kernel).max()
+    assert np.abs(kernel @ nulls).max() < 1e-4 * np.abs(kernel).max()
     means = np.einsum(
         "nm,nmp->mp", np.asarray(system.omega).reshape(8, 3), np.asarray(system.O.dense()).reshape(8, 3, -1)
     )
-    assert np.abs(means).max() < 1e-5 / OFFSET
+    assert np.abs(means).max() < 2e-7, "a mean of one is known to seven digits"
     rank = np.linalg.matrix_rank(kernel, tol=1e-4 * np.abs(kernel).max())
     assert rank == 18  # 3 × min(6 parameters, 7 free samples)
 

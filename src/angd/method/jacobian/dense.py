@@ -47,14 +47,8 @@ class Dense(AbstractJacobian):
         return self.less_mean
 
     def centre(self, omega: Float[Array, " N"]) -> "Dense":
-        """The mean is taken off the matrix itself, so that every product sees small rows.
-
-        In single precision twice: what rounding leaves of a large mean is a mean of its own.
-        """
-        rows = self
-        for _ in range(1 if self.layout.dtype.itemsize >= 8 else 2):
-            rows = replace(rows, matrix=shifted(rows.matrix, rows.mean_rows(omega)))
-        return replace(rows, less_mean=True)
+        """The mean is taken off the matrix itself, so that every product sees small rows."""
+        return replace(self, matrix=shifted(self.matrix, self.mean_rows(omega)), less_mean=True)
 
     def wide(self) -> "Dense":
         layout = wide_layout(self.layout)
