@@ -34,8 +34,8 @@ class RESULTS(eqx.Enumeration):
         "remove duplicated samples, or use WithFallback"
     )
     step_not_finite = (
-        "the step would have made a parameter or a sample infinite, so it was refused and the momentum restarted: "
-        "lower h or gamma, raise damping, or use StepNorm"
+        "the step would have made a parameter or a sample infinite, or its length is, so it was refused and the "
+        "momentum restarted: look for samples where the problem is huge, lower h or gamma, or raise damping"
     )
     coefficients_out_of_range = (
         "a coefficient of the flow left its range at this step (h must be positive, alpha, beta and gamma not "

@@ -72,6 +72,49 @@ def test_without_a_minimiser_the_gap_is_relative_to_the_trajectory():
     assert float(jnp.min(run.gap)) == 0
 
 
+def bowl(u):
+    """A bowl with its minimum at 0.2."""
+    return jnp.sum((u - 0.2) ** 2)
+
+
+@pytest.mark.parametrize(("wrong", "words"), [(0.7, "on the trajectory"), (0.15, "on the trajectory"), (-3.0, "there")])
+def test_a_wrong_minimiser_gets_no_certificate(wrong, words):
+    def run(minimiser):
+        flow = angd.ARGFlow(alpha=angd.OverTime(3.0))
+        point = jnp.full(1, minimiser)
+        return angd.solve_flow(
+            angd.SobolevManifold(0, 1), bowl, flow, jnp.ones(1), 1.0, 10.0, minimiser=point, save=101
+        )
+
+    assert run(0.2).certificate is not None
+    assert "O(1/t²) holds by the theorem" in run(0.2).verdict()
+    found = run(wrong)
+    assert found.certificate is None
+    assert not found.minimum_known
+    assert np.isnan(found.rate)
+    assert float(jnp.min(found.gap)) == 0
+    assert "the minimiser given is none" in found.verdict()
+    assert words in found.verdict()
+    assert "holds" not in found.verdict()
+
+
+def test_a_low_point_where_the_gradient_does_not_vanish_is_no_minimiser():
+    """L below the trajectory is not enough: far down the slope L is lower, and nothing ends there."""
+    flow = angd.ARGFlow(alpha=angd.OverTime(3.0))
+    run = angd.solve_flow(
+        angd.SobolevManifold(0, 1), jnp.sum, flow, jnp.ones(1), 1.0, 2.0, minimiser=jnp.full(1, -50.0), save=11
+    )
+    assert run.certificate is None
+    assert "gradient" in run.verdict()
+
+
+@pytest.mark.parametrize(("gamma", "word"), [(1.0, "fell"), (0.0, "stayed"), (-1.0, "rose")])
+def test_the_verdict_says_which_way_the_loss_went(gamma, word):
+    flow = angd.ARGFlow(alpha=1.0, gamma=lambda k, t: jnp.where(t > 0, gamma, 0.0), t0=0.0)
+    run = angd.solve_flow(angd.SobolevManifold(0, 1), bowl, flow, jnp.ones(1), 0.0, 3.0, save=11)
+    assert run.verdict().startswith(f"L {word}")
+
+
 def test_rate_of_a_power_law_is_its_exponent():
     ts = np.geomspace(1, 100, 500)
     assert fit_rate(ts, 3 * ts**-2.5) == pytest.approx(2.5)

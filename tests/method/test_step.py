@@ -12,6 +12,7 @@ import pytest
 
 import angd
 from angd import ANGD, KFAC, RESULTS, ARGFlow, Energy, FisherRao, Kernel, L2Pointwise, Normal, Samples, Wasserstein
+from angd.problems.vmc import GroundState
 from angd.tree import all_finite
 
 
@@ -132,6 +133,45 @@ class Lattice(Gaussian):
 def test_misuse_is_refused_with_one_sentence(make_it, words):
     with pytest.raises(ValueError, match=words) as refusal:
         make_it()
+    assert "\n" not in str(refusal.value)
+
+
+class Wave(eqx.Module):
+    """log ψ = (i + 1) k x as a log-density, with the real and the complex local energy."""
+
+    complex_density: bool
+    complex_variation: bool
+
+    def log_density(self, params, x):
+        return params["k"] * x * (1 + 1j if self.complex_density else 1.0)
+
+    field = log_density
+
+    def variation(self, params, x):
+        return params["k"] * jnp.exp(x) * (1 + 0.5j if self.complex_variation else 1.0)
+
+
+REAL = [FisherRao(), Wasserstein(), angd.ParametricWasserstein(), L2Pointwise(), angd.Hs(-1)]
+
+
+@pytest.mark.parametrize("metric", REAL, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(("density", "variation"), [(False, True), (True, False), (True, True)])
+def test_complex_amplitudes_are_refused_in_one_sentence(metric, density, variation):
+    problem, params = Wave(density, variation), {"k": jnp.ones(())}
+    with pytest.raises(ValueError, match=r"complex|real") as refusal:
+        step(ANGD(FLOW, metric, Normal(1e-3)), Samples(PLACES), params, problem)
+    assert "\n" not in str(refusal.value)
+    real = step(ANGD(FLOW, metric, Normal(1e-3)), Samples(PLACES), params, Wave(False, False))
+    assert bool(real[3].accepted)
+
+
+def test_a_complex_wave_function_is_refused_before_the_first_step():
+    def log_psi(params, x):
+        return jnp.ones(()), jnp.sum(params["k"] * x) * (1 + 1j)
+
+    problem, params = GroundState(log_psi, lambda x: jnp.sum(x**2)), {"k": jnp.ones(())}
+    with pytest.raises(ValueError, match="real sign") as refusal:
+        ANGD(FLOW, FisherRao(), Normal(1e-3)).init(problem, params, Samples(jnp.ones((4, 1, 1))))
     assert "\n" not in str(refusal.value)
 
 

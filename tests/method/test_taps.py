@@ -183,6 +183,49 @@ VIEWS: dict[str, Any] = {
     "shift": jnp.asarray(0.5),
 }
 STRUCTURE = {"w": normal(0, 3, 3), "u": normal(1, 3, 3), "last": jnp.asarray(2.0)}
+
+
+def scanned(params, x):
+    """Three equal layers, written as large networks are."""
+
+    def layer(h, weights):
+        return jnp.tanh(h @ weights["w"] + weights["b"]), None
+
+    return jax.lax.scan(layer, x, params["layers"])[0] @ params["out"]
+
+
+def unrolled(params, x):
+    for k in range(3):
+        x = jnp.tanh(x @ params["layers"]["w"][k] + params["layers"]["b"][k])
+    return x @ params["out"]
+
+
+def scanned_residual(params, x):
+    """u + u_xx along the first axis, by two jvps of a scan, and |∇u|² by its reverse."""
+
+    def along(f):
+        return lambda z: jax.jvp(f, (z,), (jnp.eye(3)[0],))[1]
+
+    u = partial(scanned, params)
+    return u(x) + along(along(u))(x) + jnp.sum(jax.grad(u)(x) ** 2)
+
+
+def collecting(params, x):
+    """Layers from the last to the first; every state is collected."""
+
+    def layer(h, w):
+        h = jnp.tanh(h @ w)
+        return h, h
+
+    last, states = jax.lax.scan(layer, x, params["layers"]["w"], reverse=True)
+    return jnp.stack([last @ params["out"], jnp.sum(states * jnp.arange(9.0).reshape(3, 3))])
+
+
+def loop(w, x):
+    return jax.lax.fori_loop(0, 3, lambda _, h: jnp.tanh(w @ h), x)
+
+
+SCANNED = {"layers": {"w": normal(0, 3, 3, 3), "b": normal(1, 3, 3)}, "out": normal(2, 3)}
 MODELS = {
     "mlp": (scalar_mlp, layers(3, 6, 5, 1), normal(9, 3)),
     "vector mlp": (mlp, layers(3, 6, 4), normal(9, 3)),
@@ -197,6 +240,10 @@ MODELS = {
     "log determinant": (log_determinant, FERMI, normal(9, 3, 3)),
     "views": (views, VIEWS, normal(9, 2)),
     "structure": (structure, STRUCTURE, normal(9, 3)),
+    "scan over layers": (scanned, SCANNED, normal(9, 3)),
+    "derivatives of a scan over layers": (scanned_residual, SCANNED, normal(9, 3)),
+    "scan in reverse that collects": (collecting, SCANNED, normal(9, 3)),
+    "loop that shares a matrix": (loop, normal(0, 3, 3), normal(9, 3)),
     "equinox": equinox_model(),
     "flax linen": linen_model(),
     "flax nnx": nnx_model(),
@@ -261,8 +308,13 @@ def test_slices_of_a_leaf_are_separate_groups():
     assert len(leaf.groups) == 2
 
 
-def loop(w, x):
-    return jax.lax.fori_loop(0, 3, lambda _, h: jnp.tanh(w @ h), x)
+def long_loop(w, x):
+    return jax.lax.fori_loop(0, 200, lambda _, h: jnp.tanh(w @ h), x)
+
+
+def collected(w, x):
+    matrices = jax.lax.scan(lambda h, w: (jnp.tanh(h @ w), -w), x, w)[1]
+    return jnp.tanh(matrices) @ x
 
 
 def foreign(params, x):
@@ -281,7 +333,8 @@ own_rule.defjvp(lambda primals, tangents: (own_rule(*primals), 2.0 * tangents[0]
     ("f", "params", "leaf", "primitive"),
     [
         (foreign, {"w": normal(0, 3, 3), "u": normal(1, 3, 3)}, "['w']", "exp"),
-        (loop, normal(0, 3, 3), "params", "scan"),
+        (long_loop, normal(0, 3, 3), "params", "scan of 200 steps"),
+        (lambda w, x: jnp.sum(collected(w, x), 1), normal(0, 3, 3, 3), "params", "scan that collects it"),
         (lambda w, x: own_rule(w, x), normal(0, 3, 3), "params", "custom_jvp_call"),
         (lambda w, x: w @ w @ x, normal(0, 3, 3), "params", "dot_general of two parameters"),
     ],
@@ -295,6 +348,29 @@ def test_unrecognised_uses_are_exact_and_told_once(f, params, leaf, primitive):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assembled(f, params, x)
+
+
+@pytest.mark.parametrize(
+    ("f", "params", "words"),
+    [
+        (lambda w, x: long_loop(w, x), normal(0, 3, 3), r"`scan of 200 steps`.*one exact block for its 9 entries"),
+        (lambda w, x: long_loop(w, x[:1] * jnp.ones(40)), normal(0, 40, 40), r"diagonal of G for its 1600 entries"),
+        (lambda w, x: jnp.exp(w) @ x + jnp.exp(2 * w) @ x, normal(0, 3, 3), r"`exp` \(2 times\)"),
+    ],
+)
+def test_notices_count_and_say_what_kfac_will_do(f, params, words):
+    with pytest.warns(UserWarning, match=words):
+        jax.eval_shape(partial(taps, f), params, normal(9, 3))
+
+
+def test_a_scan_over_layers_has_the_factors_of_its_layers():
+    """One group for each layer, as if the layers had been written one after the other, and no notice."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one, other = (taps(f, SCANNED, normal(9, 3)).leaves for f in (scanned, unrolled))
+    assert [len(leaf.groups) for leaf in one] == [len(leaf.groups) for leaf in other] == [1, 3, 1]
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        assert np.allclose(a, b)
 
 
 def test_an_unused_parameter_has_zero_columns():

@@ -302,6 +302,32 @@ def test_only_the_jvp_at_the_old_parameters_converges_to_the_flow_of_the_induced
         assert wrong.min() > 50 * right[-1]
 
 
+def by_hand(theta, h, steps, damping, beta):
+    """Form (P) with the covector v carried: v = μ(v + β_{k−1} g_{k−1}) − (μβ_k + hγ − β_k + β_{k−1}) g_k, no origin."""
+    v, g_old, beta_old = np.zeros(3), np.zeros(3), 0.0
+    for k in range(steps):
+        t = 1.0 + k * h
+        mu, now, g = 1 - 3 * h / t, float(beta(k, t)), np.asarray(jax.grad(bump_loss)(theta))
+        carried = mu * (v + beta_old * g_old) - (mu * now + h - now + beta_old) * g
+        v = carried if k else -h * g
+        theta = theta + h * np.linalg.solve(np.asarray(induced_metric(theta)) + damping * np.eye(3), v)
+        g_old, beta_old = g, now
+    return theta
+
+
+def test_printed_is_the_recursion_of_the_paper_with_its_covector_and_without_origin():
+    h, steps, damping, beta = 0.05, 30, 0.1, Decaying(0.4, 0.3)
+    flow = angd.ARGFlow(alpha=angd.OverTime(3.0), beta=beta, h=h)
+    opt, samples = ANGD(flow, L2(), Normal(damping), transport=Printed()), Samples(POINTS)
+    theta = start = jnp.array([0.6, 0.8, 0.4])
+    state, step = opt.init(Bump(), theta, samples), eqx.filter_jit(opt.step)
+    for _ in range(steps):
+        theta, _, state, _ = step(Bump(), theta, samples, state)
+    expected = by_hand(np.asarray(start), h, steps, damping, beta)
+    assert np.allclose(theta, expected, atol=1e-12)
+    assert np.abs(expected - start).max() > 0.1
+
+
 class ThreeEquations(eqx.Module):
     """A nonlinear map of ℝ³ whose residual obeys r̈ + (α + β) ṙ + γr = 0 exactly."""
 

@@ -180,7 +180,7 @@ def test_convexity_along_the_flow_is_checked_not_assumed():
     flow = angd.ARGFlow(alpha=angd.OverTime(3.0))
 
     def double_well(rho):
-        return jnp.sum((rho**2 - 1) ** 2 - 0.1 * (rho**3 / 3 - rho))
+        return jnp.sum((rho**2 - 1) ** 2 + 0.1 * (rho**3 / 3 - rho))
 
     solution = angd.solve_flow(manifold, double_well, flow, jnp.array([-0.5]), 1.0, 3.0, minimiser=minimiser, save=21)
     conditions = certificate_of(solution).conditions

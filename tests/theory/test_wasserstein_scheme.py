@@ -257,3 +257,18 @@ def test_projected_directions_may_climb_and_the_sign_test_turns_them(name):
     assert bool(turned.restarted)
     assert turned.slope < 0
     assert turned.result == angd.RESULTS.restarted
+
+
+def test_particles_stay_where_they_are_when_the_model_goes_downhill_instead():
+    """The last resort of `Restart` is no velocity of particles; the next step starts from rest."""
+    metric, problem, samples, _ = CLIMBING["W2"]
+    opt, theta = ANGD(angd.ARGFlow(h=0.1, alpha=2.0), metric, EXACT, Restart()), jnp.zeros(())
+    step = eqx.filter_jit(opt.step)
+    moved, particles, state, info = step(problem, theta, samples, opt.init(problem, theta, samples))
+    assert bool(info.restarted)
+    assert moved != theta
+    assert np.array_equal(particles.x, samples.x)
+    assert np.array_equal(state.previous.metric.x, samples.x)
+    assert not np.any(state.previous.metric.V)
+    free = ANGD(opt.flow, metric, EXACT)
+    assert np.any(free.step(problem, theta, samples, free.init(problem, theta, samples))[1].x != samples.x)

@@ -24,6 +24,7 @@ from angd.results import RESULTS
 
 _FORMS = {"cotangent": CotangentForm, "covariant": CovariantForm}
 _IMMINENT = 1e-6
+_LOWER, _FLAT = 1e-9, 1e-2  # how far L may fall below that of a minimiser, and how steep it may be there
 
 
 class FlowSolution(eqx.Module):
@@ -42,6 +43,7 @@ class FlowSolution(eqx.Module):
     - `exit_time`: when the flow reached the boundary of the manifold, None if it did not.
     - `result`: how it ended, a member of `RESULTS`.
     - `num_steps`: steps of the integrator.
+    - `doubt`: why a point given as the minimiser cannot be one; it then counts as not given. None where there is none.
     """
 
     ts: Float[Array, "T"]
@@ -55,19 +57,30 @@ class FlowSolution(eqx.Module):
     exit_time: float | None
     result: RESULTS
     num_steps: int
+    doubt: str | None = None
 
     def verdict(self) -> str:
         """What happened, in one line."""
-        parts = [f"L fell from {self.L[0]:.6g} to {self.L[-1]:.6g} at t = {self.ts[-1]:.6g}"]
+        parts = [f"L {_course(self.L)} at t = {self.ts[-1]:.6g}"]
         if np.isfinite(self.rate):
             parts.append(f"decay like t^-{self.rate:.2f}")
         if self.certificate is not None:
             parts.append(_judge(self.certificate))
+        if self.doubt is not None:
+            parts.append(f"no O(1/t²) guarantee, for the minimiser given is none: {self.doubt}")
         if self.exit_time is not None:
             parts.append(f"the flow reached the boundary of the manifold at t = {self.exit_time:.6g}")
         if self.result not in (RESULTS.successful, RESULTS.crossed_boundary):
             parts.append(RESULTS[self.result])
         return "; ".join(parts) + "."
+
+
+def _course(L: Float[Array, "T"]) -> str:
+    """Fell, rose or stayed."""
+    first, last = float(L[0]), float(L[-1])
+    if first == last:
+        return f"stayed at {first:.6g}"
+    return f"{'fell' if last < first else 'rose'} from {first:.6g} to {last:.6g}"
 
 
 def _judge(certificate: Certificate) -> str:
@@ -213,6 +226,8 @@ def _summarise(system: AbstractForm, solution: diffrax.Solution, minimiser: Poin
     reached = np.flatnonzero(np.isfinite(np.asarray(saved_ts)) & np.asarray(saved_ts <= last_t[0]))
     ts, ys = saved_ts[reached], jax.tree.map(lambda leaf: leaf[reached], saved)
     rho, rho_dot, L, margin = _read(system, ts, ys)
+    doubt = None if minimiser is None else _doubt(system, rho, L, minimiser)
+    minimiser = minimiser if doubt is None else None
     left = solution.result == diffrax.RESULTS.event_occurred
     exit_time = _time_of_exit(system, last_t, last) if left else _first_crossing(np.asarray(ts), np.asarray(margin))
     minimum = jnp.min(L) if minimiser is None else system.functional(minimiser)
@@ -228,7 +243,27 @@ def _summarise(system: AbstractForm, solution: diffrax.Solution, minimiser: Poin
         exit_time=exit_time,
         result=_result(solution, L, exit_time),
         num_steps=int(solution.stats["num_steps"]),
+        doubt=doubt,
     )
+
+
+def _doubt(system: AbstractForm, rho: Point, L: Array, minimiser: Point) -> str | None:
+    """Why a point cannot be the minimiser: L is lower on the trajectory, or its gradient there does not vanish."""
+    minimum, lowest = float(system.functional(minimiser)), float(jnp.min(L))
+    scale = max(abs(minimum), float(jnp.max(jnp.abs(L))))
+    if not minimum <= lowest + _LOWER * scale:
+        return f"L is {minimum:.6g} there and {lowest:.6g} on the trajectory"
+    start = jax.tree.map(lambda leaf: leaf[0], rho)
+    there, here = (_steepness(system, point) for point in (minimiser, start))
+    if there > _FLAT * here:
+        return f"the gradient has length {there:.2g} there and {here:.2g} at the start"
+    return None
+
+
+def _steepness(system: AbstractForm, rho: Point) -> float:
+    """‖grad L‖; not a number on the boundary of some manifolds."""
+    gradient = system.manifold.gradient(system.functional, rho)
+    return float(jnp.sqrt(system.manifold.square_norm(rho, gradient)))
 
 
 def _certificate(system: AbstractForm, trajectory: Any, minimiser: Point | None) -> Certificate | None:

@@ -169,7 +169,7 @@ class ANGD(eqx.Module):
         proposal = self._proposal(context, linear, prepared)
         trial, controller_state = self.controller.adjust(proposal, proposal.direction(damping), state.controller)
         moved = self._moved(context, linear, prepared, trial)
-        verdict = _Verdict.of(c, linear, trial, moved)
+        verdict = _Verdict.of(c, linear, trial, proposal.step(trial), moved)
         accepted, finite = verdict.accepted, verdict.finite
         stay = (params, samples, where(finite, state.previous, self._at_rest(problem, params, samples)))
         params, samples, previous = where(accepted, moved, stay)
@@ -291,16 +291,17 @@ class _Verdict(eqx.Module):
     wanted: Bool[Array, ""]
 
     @classmethod
-    def of(cls, c: Coefficients, linear: LinearisedStep, trial: Trial, moved: PyTree) -> "_Verdict":
+    def of(cls, c: Coefficients, linear: LinearisedStep, trial: Trial, step: PyTree, moved: PyTree) -> "_Verdict":
         solved = trial.ok & all_finite(trial.d) & jnp.isfinite(trial.scale)
-        force = any_nonzero(linear.at_rest.given)
+        # A vector of numbers whose length is none is as bad as one that is not finite: no next step could use it.
+        measurable = jnp.isfinite(norm(trial.d)) & jnp.isfinite(norm(step))
         return cls(
             in_range=c.in_range,
             sound=all_finite(linear.system.given) & all_finite(linear.gradient),
             solved=solved,
-            landed=all_finite(moved),
+            landed=all_finite(moved) & measurable,
             loss_finite=jnp.ones((), bool) if linear.loss is None else jnp.isfinite(linear.loss),
-            idle=solved & force & ~any_nonzero(trial.d),
+            idle=solved & any_nonzero(linear.force) & ~any_nonzero(trial.d),
             wanted=trial.accepted,
         )
 

@@ -107,7 +107,7 @@ class Rows(AbstractSystem):
         return self.b
 
     def right_side(self) -> PyTree:
-        return self.pull(self.b)
+        return self.pull(self.centre(self.b))
 
 
 class Gram(AbstractSystem):

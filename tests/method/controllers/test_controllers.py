@@ -193,6 +193,45 @@ def test_levenberg_marquardt_rejects_and_leaves_parameters_and_momentum():
     assert new.t == state.t
 
 
+class Beside(eqx.Module):
+    """r = (1000, θ): in double precision the loss knows θ²/2 to about 1e-10."""
+
+    def residual(self, params, x):
+        return jnp.stack([1000.0 + 0 * params, params])
+
+
+@pytest.mark.parametrize("controller", [LevenbergMarquardt(), TrustRegion()], ids=["LevenbergMarquardt", "TrustRegion"])
+def test_a_decrease_within_the_rounding_of_the_loss_is_none(controller):
+    opt = ANGD(GAUSS_NEWTON, Energy(), Normal(1e-3), controller)
+    ((params, state, info),) = walk(opt, Beside(), 1.41e-5, 1)
+    loss = 5e5 + 1.41e-5**2 / 2
+    assert 0 < loss - 5e5 < 4 * np.finfo(float).eps * loss, "the loss cannot see it"
+    assert info.result == RESULTS.rejected
+    assert params == 1.41e-5
+    assert state.controller == 1e-3, "more damping would not help"
+    assert bool(walk(opt, Beside(), 1e-4, 1)[0][2].accepted)
+
+
+@pytest.mark.parametrize("controller", [LevenbergMarquardt(), TrustRegion()], ids=["LevenbergMarquardt", "TrustRegion"])
+def test_damping_does_not_grow_at_the_rounding_floor_and_new_samples_find_it_ready(controller):
+    class Frequency(eqx.Module):
+        def residual(self, params, x):
+            return jnp.sin(params * x[0]) - x[1]
+
+    places = np.linspace(0, 2, 12)
+
+    def data(omega):
+        return Samples(jnp.asarray(np.stack([places, np.sin(omega * places) + 0.3 * np.cos(9 * places)], axis=1)))
+
+    opt = ANGD(GAUSS_NEWTON, Energy(), Normal(1e-3), controller)
+    params, state, info = walk(opt, Frequency(), 1.0, 60, data(1.5))[-1]
+    assert info.result == RESULTS.rejected
+    assert state.controller < 1.0
+    moved, _, _, info = eqx.filter_jit(opt.step)(Frequency(), params, data(1.6), state)
+    assert bool(info.accepted)
+    assert abs(moved - params) > 0.05
+
+
 @pytest.mark.parametrize("controller", [LevenbergMarquardt(), TrustRegion()])
 def test_damping_controllers_survive_a_matrix_that_cannot_be_factorised(controller):
     """Two equal samples and no damping: the first try is not finite, more damping makes it so."""

@@ -384,6 +384,21 @@ def test_singular_factors_without_damping_are_reported_and_a_fallback_takes_over
     assert np.allclose(ravel_pytree(rescued.d)[0], ravel_pytree(expected.d)[0])
 
 
+def test_layers_in_a_scan_have_the_blocks_of_layers_in_a_row():
+    def scanned(params, x):
+        return jax.lax.scan(lambda h, w: (jnp.tanh(h @ w), None), x, params["layers"])[0] @ params["out"]
+
+    def in_a_row(params, x):
+        for k in range(3):
+            x = jnp.tanh(x @ params["layers"][k])
+        return x @ params["out"]
+
+    params, xs = {"layers": normal(1, 3, 4, 4) / 2, "out": normal(2, 4)}, normal(3, 9, 4)
+    one, other = (direction(KFAC(LAMBDA), *make(f, params, xs)) for f in (scanned, in_a_row))
+    assert np.allclose(ravel_pytree(one.d)[0], ravel_pytree(other.d)[0], rtol=1e-10)
+    assert len(present(make(scanned, params, xs)[0])) == 4
+
+
 def test_many_dampings_share_one_preparation():
     system, c = make(mlp, make_params(0), normal(7, 9, 3))
     prepared, _ = KFAC().prepare(system, KFAC().init(system), 1e-3, many=True)

@@ -18,6 +18,8 @@ from angd.method.solvers.base import AbstractSolver, Prepared, Solution
 from angd.method.system import AbstractSystem, Rows
 from angd.tree import combine, dot, norm, scale, where, zeros_like
 
+ULPS = 4  # units in the last place of a loss that rounding may change
+
 
 class Trial(eqx.Module):
     """A step as it stands: θ would move by `scale` h d.
@@ -154,11 +156,19 @@ class Proposal(eqx.Module):
     def gain(self, step: PyTree, before: Float[Array, ""], model: PyTree | None = None) -> Float[Array, ""]:
         """Actual over predicted decrease; −∞ where the loss is not finite or no decrease was predicted.
 
-        The prediction is that for `model`, where it is another step than the one taken.
+        The prediction is that for `model`, where it is another step than the one taken. What rounding can do to the
+        loss is no decrease.
         """
         predicted = self.predicted(step if model is None else model)
-        ratio = (before - self.loss(step)) / jnp.where(predicted > 0, predicted, 1.0)
+        decrease = before - self.loss(step)
+        decrease = jnp.where(jnp.abs(decrease) <= resolution(before), 0.0, decrease)
+        ratio = decrease / jnp.where(predicted > 0, predicted, 1.0)
         return jnp.where(jnp.isfinite(ratio) & (predicted > 0), ratio, -jnp.inf)
+
+
+def resolution(loss: Float[Array, ""]) -> Float[Array, ""]:
+    """What a loss is known to."""
+    return ULPS * jnp.finfo(loss.dtype).eps * jnp.abs(loss)
 
 
 class AbstractController(eqx.Module):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, PyTree
 
-from angd.method.controllers.base import AbstractController, Proposal, Trial
+from angd.method.controllers.base import AbstractController, Proposal, Trial, resolution
 from angd.tree import scale
 
 
@@ -32,12 +32,16 @@ class AbstractDamper(AbstractSearch):
         return state
 
 
+def _at_the_floor(proposal: Proposal, trial: Trial, before: Float[Array, ""]) -> Bool[Array, ""]:
+    """Was a trial refused whose promise is too small to be seen in the loss? Then more damping would not help."""
+    return ~trial.accepted & (jnp.abs(proposal.predicted(proposal.step(trial))) <= resolution(before))
+
+
 class LineSearch(AbstractSearch):
     """The best of the steps h d · 2⁰, 2⁻¹, …, 2^(1−points), at the samples of the step.
 
-    If none lowers the loss, the direction from rest is searched, which is downhill, and further down,
-    by
-    quarters; if that does not help either, the step is rejected.
+    If none lowers the loss, the direction from rest is searched, which is downhill, and further down, by quarters; if
+    that does not help either, the step is rejected.
 
     **Arguments:**
 
@@ -73,9 +77,9 @@ class LineSearch(AbstractSearch):
 class LevenbergMarquardt(AbstractDamper):
     """Damping by success: λ falls where actual over predicted decrease is good, and grows where it is poor.
 
-    A step that does not lower the loss is tried again with more damping and from rest, on the same
-    matrix;
-    if all tries fail, it is rejected, and λ stays raised. The first λ is the solver's.
+    A step that does not lower the loss by more than rounding can is tried again with more damping and from rest, on
+    the same matrix; if all tries fail, it is rejected, and λ stays raised. Where nothing is left to gain, λ stays as it
+    was, for samples to come. The first λ is the solver's.
 
     **Arguments:**
 
@@ -121,7 +125,7 @@ class LevenbergMarquardt(AbstractDamper):
             return ~last.accepted & (count < self.tries)
 
         _, found = lax.while_loop(unfinished, again, (jnp.ones((), int), judged(trial)))
-        return found, self._next(found)
+        return found, jnp.where(_at_the_floor(proposal, found, before), state, self._next(found))
 
     def _next(self, trial: Trial) -> Float[Array, ""]:
         factor = jnp.where(trial.ratio > self.good, 1 / self.down, jnp.where(trial.ratio < self.poor, self.up, 1.0))
@@ -167,7 +171,8 @@ class TrustRegion(AbstractDamper):
 
         found = lax.cond(first.accepted, lambda: first, again)
         raised = jnp.minimum(state * 10.0**self.decades, self.cap)
-        return found, jnp.where(found.accepted, found.damping, raised).astype(trial.damping.dtype)
+        refused = jnp.where(_at_the_floor(proposal, found, before), state, raised)
+        return found, jnp.where(found.accepted, found.damping, refused).astype(trial.damping.dtype)
 
     def _grid(self, middle: Float[Array, ""], low: float, like: Trial) -> Float[Array, "k"]:
         """Dampings from `low` to `low` + 2 times `decades` above the last choice."""

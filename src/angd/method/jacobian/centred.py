@@ -41,13 +41,13 @@ class Centred(AbstractJacobian):
         return True
 
     def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
-        pushed = self.inner.matvec(d).reshape(-1)
+        pushed = self.inner.near().matvec(d).reshape(-1)
         return less_mean(pushed, self.omega, self.components).reshape(self.shape)
 
     def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
         total = y.reshape(-1, self.components).sum(axis=0, keepdims=True)
         share = weight_shares(self.omega, self.components).reshape(-1, self.components)
-        return self.inner.rmatvec((y.reshape(share.shape) - share * total).reshape(self.shape))
+        return self.inner.near().rmatvec((y.reshape(share.shape) - share * total).reshape(self.shape))
 
     def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
         return weigh(centred_kernel(self.inner.kernel(relative=True), self.omega, self.components), scale)
@@ -55,20 +55,23 @@ class Centred(AbstractJacobian):
     def gram(
         self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
     ) -> Float[Array, "p p"]:
-        return self.inner.gram(scale, self._shift(shift))
+        near = self.inner.near()
+        return near.gram(scale, self._shift(near, shift))
 
     def squares(self, weights: Float[Array, " N"], shift: Float[Array, "m p"] | None = None) -> Float[Array, " p"]:
-        return self.inner.squares(weights, self._shift(shift))
+        near = self.inner.near()
+        return near.squares(weights, self._shift(near, shift))
 
     def dense(self) -> Float[Array, "N p"]:
-        return shifted(self.inner.dense(), self._shift(None))
+        near = self.inner.near()
+        return shifted(near.dense(), self._shift(near, None))
 
     def wide(self) -> AbstractJacobian | None:
         inner = self.inner.wide()
         return None if inner is None else Centred(inner, self.omega.astype(inner.layout.dtype))
 
-    def _shift(self, shift: Float[Array, "m p"] | None) -> Float[Array, "m p"]:
-        mean = self.inner.mean_rows(self.omega)
+    def _shift(self, near: AbstractJacobian, shift: Float[Array, "m p"] | None) -> Float[Array, "m p"]:
+        mean = near.mean_rows(self.omega)
         return mean if shift is None else mean + shift
 
 

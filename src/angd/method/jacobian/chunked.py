@@ -1,6 +1,7 @@
 """O a few rows at a time: nothing of size n × p is ever held, rows are computed again when they are needed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -17,7 +18,7 @@ ROWS = 256
 
 
 class Chunked(AbstractJacobian):
-    """O as a function of the samples, `size` of them at a time."""
+    """O as a function of the samples, `size` of them at a time; `shift` is taken off the rows of each component."""
 
     f: Callable[..., Any]
     params: PyTree
@@ -25,6 +26,7 @@ class Chunked(AbstractJacobian):
     layout: Layout = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
     size: int = eqx.field(static=True, default=ROWS)
+    shift: Float[Array, "m p"] | None = None
 
     @classmethod
     def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree, size: int = ROWS) -> "Chunked":
@@ -33,6 +35,10 @@ class Chunked(AbstractJacobian):
         return cls(f=as_pytree(f), params=params, xs=xs, layout=layout, shape=shape, size=size)
 
     def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
+        if self.shift is not None:
+            return (
+                self._from_rows(lambda rows: rows @ self.layout.ravel(d)).reshape(-1)[: self.n_rows].reshape(self.shape)
+            )
         direction = self.layout.cast(d)
 
         def push(x: PyTree) -> Array:
@@ -43,7 +49,10 @@ class Chunked(AbstractJacobian):
     def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
         def pull(total: PyTree, chunk: tuple[PyTree, Array]) -> tuple[PyTree, None]:
             xs, y = chunk
-            part = pull_back(lambda params: jax.vmap(self.f, (None, 0))(params, xs), self.params, y)
+            if self.shift is None:
+                part = pull_back(lambda params: jax.vmap(self.f, (None, 0))(params, xs), self.params, y)
+            else:
+                part = self.layout.unravel(y.reshape(-1).astype(self.layout.dtype) @ self._rows(xs))
             return jax.tree.map(jnp.add, total, part), None
 
         chunks = (self._cut(self.xs), self._cut(y, fill=0.0))
@@ -90,14 +99,23 @@ class Chunked(AbstractJacobian):
         return lax.scan(add, jnp.zeros(self.n_params, self.layout.dtype), chunks)[0]
 
     def dense(self) -> Float[Array, "N p"]:
-        return lax.map(self._rows, self._cut(self.xs)).reshape(-1, self.n_params)[: self.n_rows]
+        return self._from_rows(lambda rows: rows).reshape(-1, self.n_params)[: self.n_rows]
+
+    def near(self) -> "Chunked":
+        if self.layout.dtype.itemsize >= 8 or self.shift is not None:
+            return self
+        return replace(self, shift=self.mean_rows(jnp.ones(self.n_rows, self.layout.dtype)))
+
+    def _from_rows(self, f: Callable[[Array], Array]) -> Float[Array, "chunks ..."]:
+        """f of the rows of every chunk."""
+        return lax.map(lambda xs: f(self._rows(xs)), self._cut(self.xs))
 
     @property
     def _count(self) -> int:
         return -(-self.shape[0] // self.size)
 
     def _rows(self, xs: PyTree) -> Float[Array, "rows p"]:
-        return Factored.of(self.f, self.params, xs).dense()
+        return shifted(Factored.of(self.f, self.params, xs).dense(), self.shift)
 
     def _cut(self, xs: PyTree, fill: float | None = None) -> PyTree:
         """Chunks of samples; the last one is filled up with copies of the last sample, or with `fill`."""

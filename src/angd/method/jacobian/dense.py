@@ -1,6 +1,7 @@
 """O as one matrix: the right form when it fits and nothing is gained by its factors."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -47,8 +48,7 @@ class Dense(AbstractJacobian):
 
     def centre(self, omega: Float[Array, " N"]) -> "Dense":
         """The mean is taken off the matrix itself, so that every product sees small rows."""
-        matrix = shifted(self.matrix, self.mean_rows(omega))
-        return Dense(matrix=matrix, layout=self.layout, shape=self.shape, less_mean=True)
+        return replace(self, matrix=shifted(self.matrix, self.mean_rows(omega)), less_mean=True)
 
     def wide(self) -> "Dense":
         layout = wide_layout(self.layout)

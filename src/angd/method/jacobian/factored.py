@@ -6,6 +6,7 @@ sees in × out numbers per sample, or the per-sample gradients of that leaf and 
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -17,7 +18,17 @@ from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian.base import AbstractJacobian, Layout, shifted, wide_layout
 from angd.method.jacobian.hadamard import Plain, Relative
-from angd.method.jacobian.leaves import backward, block, forward, hadamard_wins, rows, side_by_side
+from angd.method.jacobian.leaves import (
+    backward,
+    backward_less_mean,
+    block,
+    forward,
+    forward_less_mean,
+    hadamard_wins,
+    less_mean,
+    rows,
+    side_by_side,
+)
 from angd.method.jacobian.symmetric import outer, outer_blocks, weigh, weigh_rows
 from angd.method.jacobian.taps import Group, Leaf, taps
 from angd.tree import in_precision
@@ -27,11 +38,15 @@ BLOCK = 320
 
 
 class Factored(AbstractJacobian):
-    """O held as the activations and cotangents of each parameter leaf; see `angd.method.jacobian.taps`."""
+    """O held as the activations and cotangents of each parameter leaf; see `angd.method.jacobian.taps`.
+
+    `relative` says that the row of the mean factors is taken off every row.
+    """
 
     leaves: tuple[Leaf, ...]
     layout: Layout = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
+    relative: bool = eqx.field(static=True, default=False)
 
     @classmethod
     def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree) -> "Factored":
@@ -42,18 +57,20 @@ class Factored(AbstractJacobian):
 
     def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
         directions = self.layout.treedef.flatten_up_to(d)
-        parts = [forward(g, v) for leaf, v in zip(self.leaves, directions, strict=True) for g in leaf.groups]
+        push = forward_less_mean if self.relative else forward
+        parts = [push(g, v) for leaf, v in zip(self.leaves, directions, strict=True) for g in leaf.groups]
         return sum(parts, jnp.zeros(self._rows, self.layout.dtype)).reshape(self.shape)
 
     def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
         y = y.reshape(self._rows)
-        pulled = [sum((backward(g, y) for g in leaf.groups), jnp.zeros(leaf.shape)) for leaf in self.leaves]
+        pull = backward_less_mean if self.relative else backward
+        pulled = [sum((pull(g, y) for g in leaf.groups), jnp.zeros(leaf.shape)) for leaf in self.leaves]
         cast = [leaf.astype(dtype) for leaf, dtype in zip(pulled, self.layout.dtypes, strict=True)]
         return self.layout.treedef.unflatten(cast)
 
     def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
         # In double precision a common part costs no digits that anybody misses.
-        relative = relative and self.layout.dtype.itemsize < 8
+        relative = (relative or self.relative) and self.layout.dtype.itemsize < 8
         paired = [g for leaf in self.leaves if leaf.separate for g in leaf.groups if hadamard_wins(g)]
         whole = self._paired_kernel(paired, relative) if paired else jnp.zeros((self.n_rows,) * 2, self.layout.dtype)
         columns = [part for leaf in self.leaves for part in self._columns(leaf)]
@@ -68,7 +85,11 @@ class Factored(AbstractJacobian):
         return outer(weigh_rows(shifted(self.dense(), shift), scale).T)
 
     def dense(self) -> Float[Array, "N p"]:
-        return side_by_side([rows(leaf, *self._rows, self.layout.dtype) for leaf in self.leaves])
+        return side_by_side([rows(self._seen(leaf), *self._rows, self.layout.dtype) for leaf in self.leaves])
+
+    def _seen(self, leaf: Leaf) -> Leaf:
+        """A leaf with the factors of its rows as they are seen."""
+        return eqx.tree_at(lambda x: x.groups, leaf, tuple(map(less_mean, leaf.groups))) if self.relative else leaf
 
     @property
     def _rows(self) -> tuple[int, int]:
@@ -82,6 +103,9 @@ class Factored(AbstractJacobian):
 
     def _less_mean(self, part: Float[Array, "N width"]) -> Float[Array, "N width"]:
         return shifted(part, jnp.mean(part.reshape(*self._rows, -1), axis=0))
+
+    def near(self) -> "Factored":
+        return self if self.layout.dtype.itemsize >= 8 else replace(self, relative=True)
 
     def wide(self) -> "Factored":
         layout = wide_layout(self.layout)

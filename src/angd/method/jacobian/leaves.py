@@ -40,6 +40,38 @@ def block(group: Group) -> Float[Array, "n m B in out"]:
     return sum(terms[1:], terms[0])
 
 
+def less_mean(group: Group) -> Group:
+    """Factors of the rows less Σ_t ā_t ⊗ ḡ_t: with a = ā + ã and g = ḡ + g̃, those of Σ_t ã_t ⊗ g_t + ā_t ⊗ g̃_t."""
+    a, a0, g0 = _means(group)
+    activations = jnp.concatenate([a, jnp.broadcast_to(a0, a.shape)], axis=3)
+    return Group(group.arrangement, activations, jnp.concatenate([group.g, group.g - g0], axis=3))
+
+
+def forward_less_mean(group: Group, d: Float[Array, "..."]) -> Float[Array, "n m"]:
+    """`forward` of the rows less Σ_t ā_t ⊗ ḡ_t, at the price of the plain one."""
+    a, a0, g0 = _means(group)
+    matrix = group.arrangement(d).astype(a.dtype)
+    moved = jnp.einsum("ncbti,bio->ncbto", a, matrix) * group.g
+    return jnp.sum(moved + jnp.einsum("ncbti,bio->ncbto", a0, matrix) * (group.g - g0), axis=(2, 3, 4))
+
+
+def backward_less_mean(group: Group, y: Float[Array, "n m"]) -> Float[Array, "..."]:
+    """`backward` of the rows less Σ_t ā_t ⊗ ḡ_t: what belongs to ā is one outer product for all samples."""
+    a, a0, g0 = _means(group)
+    weights = y[:, :, None, None, None]
+    full, thin = group.g * weights, jnp.sum((group.g - g0) * weights, axis=0, keepdims=True)
+    if a.shape[1] == 1:
+        full, thin = full.sum(1, keepdims=True), thin.sum(1, keepdims=True)
+    parts = [jnp.einsum("ncbti,ncbto->bio", *pair) for pair in ((a, full), (a0, thin))]
+    return group.arrangement.transpose(parts[0] + parts[1])
+
+
+def _means(group: Group) -> tuple[Array, Array, Array]:
+    """ã, ā and ḡ."""
+    a0, g0 = (jnp.mean(x, axis=0, keepdims=True) for x in (group.a, group.g))
+    return group.a - a0, a0, g0
+
+
 def rows(leaf: Leaf, n: int, m: int, dtype: jnp.dtype) -> Float[Array, "N leaf"]:
     """Rows of the Jacobian for one leaf, in the order of its entries."""
     moved = [jax.vmap(jax.vmap(group.arrangement.transpose))(block(group)) for group in leaf.groups]

@@ -116,6 +116,11 @@ class LinearisedStep(eqx.Module):
     gradient: PyTree
     loss: Float[Array, ""] | None = None
 
+    @property
+    def force(self) -> PyTree:
+        """What drives a step from rest; where it is not zero, neither should the direction be."""
+        return self.at_rest.given
+
 
 class StepOutcome(eqx.Module):
     """How a step was taken, for the metric to remember.

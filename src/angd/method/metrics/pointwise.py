@@ -5,14 +5,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Inexact, PyTree
 
 from angd.method.jacobian.base import pull_back
 from angd.method.protocols import DensityProblem, GivesForces, GivesVariations
 from angd.method.samples import Samples
 
 
-def over(f: Callable[..., Any], params: PyTree, xs: PyTree) -> Float[Array, "n *m"]:
+def over(f: Callable[..., Any], params: PyTree, xs: PyTree) -> Inexact[Array, "n *m"]:
     """f(θ, x_i) at every sample."""
     return jax.vmap(f, (None, 0))(params, xs)
 
@@ -34,14 +34,19 @@ def variations(
 
 def _check_variation(f: Array, problem: object) -> None:
     """A variation of a density is one real number at a point."""
-    name = f"variation of {type(problem).__name__}"
+    check_real(f, problem)
+    if f.ndim != 1:
+        name = f"variation of {type(problem).__name__}"
+        raise ValueError(f"The {name} must be one number at a point, got an array of shape {f.shape[1:]}.")
+
+
+def check_real(f: Array, problem: object) -> None:
+    """Refuse a complex variation."""
     if jnp.iscomplexobj(f):
         raise ValueError(
-            f"The {name} is complex: Fisher–Rao and Wasserstein-2 are metrics of real densities, and its real part "
-            "alone would give a wrong gradient; a complex amplitude needs a metric that knows the phase."
+            f"The variation of {type(problem).__name__} is complex: this is a metric of real densities and fields, and "
+            "its real part alone would give a wrong gradient; a complex amplitude needs a metric that knows the phase."
         )
-    if f.ndim != 1:
-        raise ValueError(f"The {name} must be one number at a point, got an array of shape {f.shape[1:]}.")
 
 
 def forces(problem: DensityProblem, params: PyTree, xs: PyTree) -> PyTree:
@@ -56,7 +61,7 @@ def pull(f: Callable[..., Any], params: PyTree, xs: PyTree, y: Float[Array, "n *
     return pull_back(lambda p: over(f, p, xs), params, y)
 
 
-def derivatives(u: Callable[[Any], Array], x: Any, s: int) -> Float[Array, "m"]:
+def derivatives(u: Callable[[Any], Array], x: Any, s: int) -> Inexact[Array, "m"]:
     """u and all its ordered derivatives up to order s at one point: mixed ones count with multiplicity."""
     derivative, parts = u, [jnp.ravel(u(x))]
     for _ in range(s):

@@ -17,7 +17,7 @@ import equinox as eqx
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.metrics.base import AbstractMetric, LinearisedStep, StepContext, known_loss, one_measure
-from angd.method.metrics.pointwise import derivatives, over, pull
+from angd.method.metrics.pointwise import check_real, derivatives, over, pull
 from angd.method.metrics.sobolev import PositiveHs
 from angd.method.protocols import VariationProblem, require
 from angd.method.samples import Samples
@@ -42,6 +42,7 @@ class L2Pointwise(AbstractMetric):
         problem = require(context.problem, VariationProblem, self)
         O, f = context.jacobian(problem.field, samples.x), over(problem.variation, context.params, samples.x)
         omega = row_weights(samples.omega, O)
+        check_real(f, problem)
         check_shapes(O.shape, f.shape)
         b = context.c.mu * context.carried(problem.field, samples.x, context.previous.d) - context.force_scale * f
         if context.hessian:
@@ -66,6 +67,7 @@ class NegativeHs(AbstractMetric):
         O = context.jacobian(problem.field, samples.x)
         omega = row_weights(samples.omega, O)
         Df = over(self._deep(problem.variation), context.params, samples.x)
+        check_real(Df, problem)
         drive = context.force_scale * Df
         if context.hessian:
             Df_old = over(self._deep(problem.variation), context.previous.params, samples.x)

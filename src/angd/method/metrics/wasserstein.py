@@ -52,6 +52,10 @@ class TransportStep(LinearisedStep):
     V_rest: PyTree = eqx.field(kw_only=True)
     F: PyTree = eqx.field(kw_only=True)
 
+    @property
+    def force(self) -> PyTree:
+        return self.V_rest
+
 
 class Wasserstein(AbstractMetric):
     """The metric of optimal transport: samples are particles that move with the flow, the model follows them.

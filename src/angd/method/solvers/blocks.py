@@ -22,11 +22,12 @@ from jaxtyping import Array, Float
 from angd.method.jacobian import AbstractJacobian, Centred, Factored, Stacked
 from angd.method.jacobian.leaves import rows
 from angd.method.jacobian.taps import Group, Leaf
+from angd.method.jacobian.taps.report import WHOLE
 from angd.method.jacobian.taps.views import Arrangement, disjoint, index, transposed
 from angd.method.system import AbstractSystem
 
 # The largest exact block of a leaf without factors.
-DENSE = 1024
+DENSE = WHOLE
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ def kronecker(
     used = [(group, omega) for group, omega in zip(groups, weights, strict=True) if group is not None]
     A = sum(_moment(group.a, _per_use(group, omega)) for group, omega in used)
     S = sum(_moment(group.g, omega) for group, omega in used)
-    total = sum(jnp.sum(jnp.mean(omega, axis=1)) for _, omega in used)
-    return jnp.asarray(A / total).astype(used[0][0].a.dtype), jnp.asarray(S)
+    total = jnp.asarray(sum(jnp.sum(jnp.mean(omega, axis=1)) for _, omega in used))
+    return jnp.asarray(A / jnp.where(total > 0, total, 1)).astype(used[0][0].a.dtype), jnp.asarray(S)
 
 
 def _moment(x: Float[Array, "n c B T k"], omega: Float[Array, "n c"]) -> Float[Array, "B k k"]:

@@ -50,12 +50,15 @@ class Kernel(AbstractSolver):
 
 
 def filled_kernel(system: AbstractSystem) -> Float[Array, "N N"]:
-    """W^½ O Oᵀ W^½; a centred one has its null vectors filled, which changes no direction and keeps it regular."""
+    """W^½ O Oᵀ W^½; a centred one has its null vectors filled, which changes no direction and keeps it regular.
+
+    What fills them is of the size of the kernel: beside a 1 the digits of small rows would be lost.
+    """
     kernel = system.kernel()
     if not system.centred:
         return kernel
-    nulls = system.null_vectors()
-    return kernel + nulls @ nulls.T
+    nulls, size = system.null_vectors(), jnp.mean(jnp.diagonal(kernel))
+    return kernel + jnp.where(size > 0, size, 1) * (nulls @ nulls.T)
 
 
 def kernel_solution(prepared: Cholesky | Spectrum, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:

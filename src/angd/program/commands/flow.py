@@ -51,7 +51,7 @@ class FlowOptions:
         if not -8 <= self.s <= 8:
             raise ValueError(f"--s must lie between -8 and 8, got {self.s}.")
         for name in ("alpha", "beta", "gamma"):
-            check_range(getattr(self, name), f"--{name}", (self.t0, (self.t0 + self.t1) / 2, self.t1))
+            check_range(getattr(self, name), f"--{name}", (self.t0, self.t1))
         check_writable(self.out, (".png", ".svg", ".pdf"))
 
 

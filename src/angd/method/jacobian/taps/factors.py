@@ -113,7 +113,7 @@ def _look(walk: Callable[..., Any], f: Callable[..., Any], names: list[str], lea
     for number, (leaf, contraction) in enumerate(seen[0].taps):
         _join(plan.groups.setdefault(leaf, []), contraction.arrangement, number)
     plan.groups = {leaf: [_orient(each, seen[0]) for each in groups] for leaf, groups in plan.groups.items()}
-    report(f, seen[0].probed, names, [leaf.ndim for leaf in leaves])
+    report(f, seen[0].probed, names, [leaf.shape for leaf in leaves])
     return plan
 
 

@@ -82,7 +82,7 @@ class View:
 
     leaf: int
     arrangement: Arrangement
-    factor: Array | float
+    factor: Array | np.ndarray | float
     value: Array
     probe: Array
 
@@ -91,7 +91,7 @@ class View:
         arrangement = self.arrangement.then(op, *args)
         return replace(self, arrangement=arrangement, value=op(self.value, *args), probe=op(self.probe, *args))
 
-    def apply(self, op: Callable[[Array], Array], factor: Array | float) -> "View":
+    def apply(self, op: Callable[[Array], Array], factor: Array | np.ndarray | float) -> "View":
         """The view after an operation that leaves entries in place and multiplies them by `factor`."""
         return replace(self, factor=self.factor * factor, value=op(self.value), probe=op(self.probe))
 

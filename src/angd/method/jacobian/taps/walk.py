@@ -2,7 +2,8 @@
 
 Parameters enter as `View`s, everything else as arrays. A view that only moves stays a view; a view contracted with an
 activation is a *tap*; any other use reads the view's `probe`, which plain reverse mode differentiates: always exact,
-only without factors. Calls are entered, whatever their primitive is named, unless they carry their own derivative rule.
+only without factors. Calls are entered, whatever their primitive is named, unless they carry their own derivative rule,
+and so are loops of up to `TRIPS` steps that read a parameter (a scan over layers): each step is walked by itself.
 Equations that repeat an earlier one are not evaluated again, so a network that a residual evaluates five times is
 tapped once. Beside each tap the walk notes who reads its output, which tells biases from other additions.
 """
@@ -11,12 +12,15 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
+from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from angd.method.jacobian.taps.contractions import CONTRACTIONS, Contraction
 from angd.method.jacobian.taps.views import MOVES, View, rescale
 
 LOOPS = ("scan", "while", "cond")
+TRIPS = 128  # steps of a loop that are walked one by one; longer ones would take long to compile
 LINEAR = ("add", "add_any", "sub", "mul", "div")
 TURNS = ("transpose", "reshape", "squeeze")
 
@@ -42,6 +46,7 @@ class Walk:
         self.probed: dict[int, list[str]] = {}
         self._tapped: dict[int, tuple[Any, int, tuple[Turn, ...]]] = {}
         self._known: dict[Any, tuple[list[Any], list[Any]]] = {}
+        self._slices: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def run(self, jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         """Values of the outputs of `jaxpr`."""
@@ -79,6 +84,8 @@ class Walk:
         views = [v for v in inputs if isinstance(v, View)]
         if not views:
             return self._pass(equation, inputs)
+        if equation.primitive.name == "scan" and equation.params["length"] <= TRIPS:
+            return self._unroll(equation.params, inputs)
         self._read(inputs, views[0] if equation.primitive.name == "add" else None)
         moved = _move(equation, inputs)
         return [moved] if moved is not None else self._use(equation, inputs, views)
@@ -98,6 +105,24 @@ class Walk:
         for _, tap, turns in (self._tapped[id(value)] for value in inputs if id(value) in self._tapped):
             self.readers[tap].append(Reader(added, turns))
 
+    def _unroll(self, params: dict[str, Any], inputs: list[Any]) -> list[Any]:
+        """A loop, step by step: parameters in it stay views, whether shared by all steps or stacked along the first."""
+        body, first, last = params["jaxpr"], params["num_consts"], params["num_consts"] + params["num_carry"]
+        consts, carry, stacked = inputs[:first], inputs[first:last], inputs[last:]
+        steps = range(params["length"])
+        rows = []
+        for i in reversed(steps) if params["reverse"] else steps:
+            outputs = self.run(body.jaxpr, body.consts, [*consts, *carry, *(self._take(x, i) for x in stacked)])
+            carry, row = outputs[: len(carry)], outputs[len(carry) :]
+            rows.append([self.probe(value, "scan that collects it") for value in row])
+        rows = rows[::-1] if params["reverse"] else rows
+        self._read([value for row in rows for value in row])
+        return [*carry, *(jnp.stack(column) for column in zip(*rows, strict=True))]
+
+    def _take(self, x: Any, i: int) -> Any:
+        """x[i], the same object for every loop that asks, so that equal equations are known as such."""
+        return self._slices.setdefault((id(x), i), (x, _at(x, i)))[1]
+
     def _use(self, equation: JaxprEqn, inputs: list[Any], views: list[View]) -> list[Any]:
         """A parameter meets the rest of the function: tap it, or probe it."""
         name = equation.primitive.name
@@ -106,7 +131,7 @@ class Walk:
         rule = CONTRACTIONS.get(name)
         contraction = rule(inputs, equation.params) if rule and len(views) == 1 else None
         if contraction is None:
-            use = name if len(views) == 1 else f"{name} of two parameters"
+            use = _named(equation, len(views))
             return _bind(equation, [self.probe(v, use) for v in inputs])
         (output,) = _bind(equation, [v.value if isinstance(v, View) else v for v in inputs])
         return [self._tap(views[0].leaf, contraction, output)]
@@ -120,6 +145,22 @@ class Walk:
         self.readers.append([])
         self.outputs.append(output)
         return output
+
+
+def _at(x: Any, i: int) -> Any:
+    """x[i], as a view where x is one."""
+    if not isinstance(x, View):
+        return x[i]
+    start, stop = (i, *(0,) * (x.value.ndim - 1)), (i + 1, *x.value.shape[1:])
+    return x.move(lax.slice, start, stop).move(lax.squeeze, (0,))
+
+
+def _named(equation: JaxprEqn, parameters: int) -> str:
+    """A use without factors, as the report calls it."""
+    name = equation.primitive.name
+    if name == "scan":
+        return f"scan of {equation.params['length']} steps"
+    return name if parameters == 1 or name in LOOPS else f"{name} of two parameters"
 
 
 def _read(env: dict[Any, Any], atom: Any) -> Any:
