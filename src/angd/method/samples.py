@@ -44,8 +44,7 @@ class Samples(eqx.Module):
     - `x`: the points, a pytree whose leaves share a leading axis of length n: (n, d), or (n, electrons,
       3).
     - `omega`: weights ω ≥ 0, shape (n,); 1/n by default, quadrature weights where there are any.
-    - `weight`: multiplies them all: the weight of a term of the loss belongs here, not into its
-      residual.
+    - `weight`: multiplies them all: the weight of a term of the loss belongs here, not into its residual.
 
     **Example:** `angd.Samples(jax.random.normal(key, (1000, 2)))`
     """

@@ -51,10 +51,8 @@ class CurrentJVP(AbstractTransport):
 class Printed(AbstractTransport):
     """The recursion as the paper prints it, for comparison: the covector v is carried, nothing re-centres damping.
 
-    For `L2` and `Hs` with s ≥ 0 only. Without λ-consistent momentum and with a covector that belongs to
-    another tangent space it stalls or diverges for dampings below 0.1, unless the model is linear in
-    its
-    parameters.
+    For `L2` and `Hs` with s ≥ 0 only. Without λ-consistent momentum and with a covector that belongs to another
+    tangent space it stalls or diverges for dampings below 0.1, unless the model is linear in its parameters.
     """
 
     def push(

@@ -30,9 +30,8 @@ from angd.tree import all_finite, where
 class SelfScaledBroyden(eqx.Module):
     """A dense quasi-Newton method with optax's zoom line search (Al-Baali and Khalfan 2005).
 
-    For problems with `loss(params, samples)`. Points should serve many steps (`Renewed`, `Fixed`); H
-    survives
-    when they change. It holds p × p numbers.
+    For problems with `loss(params, samples)`. Points should serve many steps (`Renewed`, `Fixed`); H survives when
+    they change. It holds p × p numbers.
 
     **Arguments:**
 

@@ -15,15 +15,13 @@ from angd.tree import norm
 class StepNorm(AbstractController):
     """Bound the length of a step: ‖h d‖² ≤ C.
 
-    Use it where losses are noisy (Monte Carlo) and one bad batch could undo many good steps. The
-    momentum
-    keeps the unbounded direction, as in SPRING (Goldshlager, Abrahamsen and Lin 2024).
+    Use it where losses are noisy (Monte Carlo) and one bad batch could undo many good steps. The momentum keeps the
+    unbounded direction, as in SPRING (Goldshlager, Abrahamsen and Lin 2024).
 
     **Arguments:**
 
-    - `C`: the bound of the squared length. 1e-3 for published FermiNet sizes, 0.05 for small ones;
-      above
-      the usual step it does nothing.
+    - `C`: the bound of the squared length. 1e-3 for published FermiNet sizes, 0.05 for small ones; above the usual
+      step it does nothing.
 
     **Example:** `angd.ANGD(flow, angd.FisherRao(), solver, angd.StepNorm(1e-2))`
     """
@@ -43,11 +41,9 @@ class StepNorm(AbstractController):
 class Restart(AbstractController):
     """Drop the momentum and step from rest where d would climb, ⟨∂L, d⟩ > 0, or where ‖d‖ is too large.
 
-    The sign test does not depend on coordinates (O'Donoghue and Candès 2015). If the step from rest
-    climbs
-    too (Wasserstein-2 and H^s with s < 0 project in a metric that is not their own), the natural
-    gradient
-    of the projection's metric is taken instead.
+    The sign test does not depend on coordinates (O'Donoghue and Candès 2015). If the step from rest climbs too
+    (Wasserstein-2 and H^s with s < 0 project in a metric that is not their own), the natural gradient of the
+    projection's metric is taken instead.
 
     **Arguments:**
 

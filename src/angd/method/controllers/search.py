@@ -135,9 +135,8 @@ class LevenbergMarquardt(AbstractDamper):
 class TrustRegion(AbstractDamper):
     """The boldest of several dampings whose actual over predicted decrease of the loss meets a target.
 
-    One factorisation serves them all. If none lowers the loss, larger dampings are tried from rest; if
-    that
-    fails too, the step is rejected and λ grows. The first λ is the solver's.
+    One factorisation serves them all. If none lowers the loss, larger dampings are tried from rest; if that fails
+    too, the step is rejected and λ grows. The first λ is the solver's.
 
     **Arguments:**
 

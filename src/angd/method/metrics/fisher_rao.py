@@ -35,11 +35,8 @@ class AbstractDensityMetric(AbstractMetric):
 class FisherRao(AbstractDensityMetric):
     """The metric of information geometry, g(σ, σ) = ∫ σ²/ρ; for wave functions, stochastic reconfiguration.
 
-    For problems with `log_density(params, x)` and `variation(params, x)`, both real; samples are drawn
-    from
-    the density. For complex amplitudes the phase is a degree of freedom of its own, which this metric
-    does
-    not see.
+    For problems with `log_density(params, x)` and `variation(params, x)`, both real; samples are drawn from the
+    density. For complex amplitudes the phase is a degree of freedom of its own, which this metric does not see.
 
     **Arguments:**
 

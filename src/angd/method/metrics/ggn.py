@@ -28,8 +28,7 @@ class GGN(AbstractMetric):
 
     **Arguments:**
 
-    - `correction`: False freezes the Hessian of the cost, which is cheaper and no longer follows the
-      flow.
+    - `correction`: False freezes the Hessian of the cost, which is cheaper and no longer follows the flow.
     """
 
     correction: bool = eqx.field(static=True, default=True)

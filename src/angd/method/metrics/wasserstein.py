@@ -60,16 +60,13 @@ class TransportStep(LinearisedStep):
 class Wasserstein(AbstractMetric):
     """The metric of optimal transport: samples are particles that move with the flow, the model follows them.
 
-    For problems with `log_density(params, x)` and `variation(params, x)`; `step` returns the moved
-    samples.
-    Without momentum and with `KFAC` it is in essence WQMC (Neklyudov et al. 2023). Pair it with
-    `Restart`.
+    For problems with `log_density(params, x)` and `variation(params, x)`; `step` returns the moved samples. Without
+    momentum and with `KFAC` it is in essence WQMC (Neklyudov et al. 2023). Pair it with `Restart`.
 
     **Arguments:**
 
-    - `refit`: how velocities are carried over when other samples come back, an `AbstractRefit`; None
-      leaves
-      them on their particles, for flows without a Markov chain.
+    - `refit`: how velocities are carried over when other samples come back, an `AbstractRefit`; None leaves them on
+      their particles, for flows without a Markov chain.
     - `clip`: bound of each coordinate of ∇f; 1 suits atoms and molecules, None is no bound.
     - `reset`: velocities with a coordinate beyond this lose that coordinate; None keeps all.
     """

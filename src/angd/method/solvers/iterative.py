@@ -34,9 +34,8 @@ class Iterative(AbstractSolver):
     - `damping`: λ; the number of iterations grows like √(‖G‖/λ).
     - `rtol`: relative tolerance > 0 of the residual.
     - `max_steps`: iterations at most.
-    - `rank`: > 0 adds a randomised Nyström preconditioner (Frangella, Tropp and Udell 2023), at the
-      price
-      of as many further products with G per step.
+    - `rank`: > 0 adds a randomised Nyström preconditioner (Frangella, Tropp and Udell 2023), at the price of as many
+      further products with G per step.
     """
 
     damping: Any = 1e-6

@@ -18,8 +18,7 @@ from angd.tree import add, combine
 class Kernel(AbstractSolver):
     """The N × N form, δ = OᵀW^½ (W^½OOᵀW^½ + λI)⁻¹ W^½ (b − O c): cheap for fewer rows than parameters.
 
-    For systems whose right-hand side is known at the samples; `Normal` picks the smaller form by
-    itself.
+    For systems whose right-hand side is known at the samples; `Normal` picks the smaller form by itself.
 
     **Arguments:**
 

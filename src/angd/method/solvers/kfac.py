@@ -35,13 +35,9 @@ from angd.tree import combine
 class KFAC(AbstractSolver):
     """Kronecker factors: (A ⊗ S + λI)⁻¹ for every layer (Martens and Grosse 2015).
 
-    A ⊗ S is the exact block of G for a single sample and a layer used once, and for layers whose
-    cotangents
-    do not depend on the sample; elsewhere activations and cotangents count as independent, and uses of
-    a
-    layer (electrons, pixels, derivative channels) as uncorrelated. For densities A and S are those of
-    the
-    uncentred rows.
+    A ⊗ S is the exact block of G for a single sample and a layer used once, and for layers whose cotangents do not
+    depend on the sample; elsewhere activations and cotangents count as independent, and uses of a layer (electrons,
+    pixels, derivative channels) as uncorrelated. For densities A and S are those of the uncentred rows.
 
     A bias that the function adds directly to a layer's outputs, and uses nowhere else, shares the
     layer's

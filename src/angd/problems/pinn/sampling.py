@@ -202,9 +202,8 @@ class Balanced(Sampler):
     **Arguments:**
 
     - `inner`: the other sampler.
-    - `power`: with 1 every term has the same trace in the metric; ½ is a compromise between that and
-      the
-      weights as given.
+    - `power`: with 1 every term has the same trace in the metric; ½ is a compromise between that and the weights as
+      given.
     - `looks`: points of each term that the estimate uses.
 
     **Returns:** called as `sampler(key, problem, params)`, a dictionary of `Samples` by term.

@@ -28,8 +28,7 @@ class FermiNet(eqx.Module):
     **Arguments:**
 
     - `molecule`: a `Molecule`.
-    - `hidden`: (one-electron, two-electron) widths of each layer; `FermiNet.published` has (256, 16)
-      thrice.
+    - `hidden`: (one-electron, two-electron) widths of each layer; `FermiNet.published` has (256, 16) thrice.
     - `last`: width of one more layer of the one-electron stream alone, 0 for none.
     - `determinants`: how many are summed.
     - `cusps`: multiply by a factor with the cusps between electrons.

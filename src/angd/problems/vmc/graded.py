@@ -18,9 +18,8 @@ from angd.problems.vmc.sampling import AbstractChain, AroundNuclei, check_chain
 class Graded(AbstractChain):
     """Metropolis–Hastings for all electrons at once, with shorter proposals near the nuclei.
 
-    An electron at a distance r from a nucleus of charge Z has the width σ = width √(r² + 1/Z²), the
-    least
-    over all nuclei; since it differs on the way back, the acceptance weighs both ways.
+    An electron at a distance r from a nucleus of charge Z has the width σ = width √(r² + 1/Z²), the least over all
+    nuclei; since it differs on the way back, the acceptance weighs both ways.
 
     **Arguments:**
 

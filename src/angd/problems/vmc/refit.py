@@ -12,12 +12,10 @@ from angd.problems.vmc.molecules import Molecule
 class ElectronRefit(AbstractRefit):
     """Each electron's velocity as a sum of vectors at its place, fitted to all electrons of its spin at once.
 
-    The vectors: 1 and x in every direction; unit vectors away from each nucleus, and summed over the
-    electrons of either spin, as they are and fading with each range. Forces of Coulomb systems are of
-    this
-    kind, which an affine field of all coordinates is not. No coordinate that is read exceeds the
-    largest
-    that was fitted: where few walkers are, a fit may run away.
+    The vectors: 1 and x in every direction; unit vectors away from each nucleus, and summed over the electrons of
+    either spin, as they are and fading with each range. Forces of Coulomb systems are of this kind, which an affine
+    field of all coordinates is not. No coordinate that is read exceeds the largest that was fitted: where few walkers
+    are, a fit may run away.
 
     **Arguments:**
 
