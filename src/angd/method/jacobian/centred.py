@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian.base import AbstractJacobian, Layout, less_mean, shifted, weight_shares
@@ -76,10 +77,10 @@ class Centred(AbstractJacobian):
 
 
 def centred_kernel(kernel: Float[Array, "N N"], omega: Float[Array, " N"], m: int) -> Float[Array, "N N"]:
-    """(I − 1ωᵀ) K (I − ω1ᵀ), component by component, symmetric to the last bit."""
-    share = weight_shares(omega, m).reshape(-1, m)
-    blocks = kernel.reshape(share.shape * 2)  # (n, m, n, m)
-    blocks = blocks - (share[:, :, None, None] * blocks).sum(axis=0, keepdims=True)
-    blocks = blocks - (share[None, None] * blocks).sum(axis=2, keepdims=True)
-    centred = blocks.reshape(kernel.shape)
-    return (centred + centred.T) / 2
+    """(I − 1ωᵀ) K (I − ω1ᵀ) of a symmetric K, component by component, symmetric to the last bit."""
+    n = kernel.shape[0] // m
+    share = weight_shares(omega, m).reshape(n, m)
+    means = jnp.einsum("nm,nmk->mk", share, kernel.reshape(n, m, -1))  # the mean row of each component
+    grand = jnp.einsum("anm,nm->am", means.reshape(m, n, m), share)
+    off = jnp.tile(means, (n, 1))
+    return kernel - (off + off.T) + jnp.tile(grand, (n, n))

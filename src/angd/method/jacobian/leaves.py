@@ -58,8 +58,9 @@ def forward_less_mean(group: Group, d: Float[Array, "..."]) -> Float[Array, "n m
 def backward_less_mean(group: Group, y: Float[Array, "n m"]) -> Float[Array, "..."]:
     """`backward` of the rows less Σ_t ā_t ⊗ ḡ_t: what belongs to ā is one outer product for all samples."""
     a, a0, g0 = _means(group)
-    weights = y[:, :, None, None, None]
-    full, thin = group.g * weights, jnp.sum((group.g - g0) * weights, axis=0, keepdims=True)
+    full = group.g * y[:, :, None, None, None]
+    # A product, not a sum: XLA fuses sums into the outer product, and computes them again for each of its entries.
+    thin = jnp.einsum("nm,nmbto->mbto", y, group.g - g0)[None]
     if a.shape[1] == 1:
         full, thin = full.sum(1, keepdims=True), thin.sum(1, keepdims=True)
     parts = [jnp.einsum("ncbti,ncbto->bio", *pair) for pair in ((a, full), (a0, thin))]
