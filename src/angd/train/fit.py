@@ -168,7 +168,7 @@ def fit(
     """
     known = {"steps": steps, "seconds": seconds, "cpu_seconds": cpu_seconds, "seed": key}
     _check_arguments(known)
-    task = _task(problem, samples)
+    task = _task(problem, samples, params)
     config, made = _method(method, task)
     config = replace(config, **known, precision="f64" if jax.config.jax_enable_x64 else "f32")  # pyright: ignore
     if not config.is_limited:
@@ -195,7 +195,7 @@ def load(folder: str | Path, problem: Any = None) -> Fit:
     config = place.config()
     if problem is None and config.python:
         raise ValueError(f"{str(folder)!r} was made in Python: angd.load(folder, problem), with what fit was given.")
-    task = find_task(config.task, config.arguments) if problem is None else _task(problem, None)
+    task = find_task(config.task, config.arguments) if problem is None else _task(problem)
     params = Checkpoints(place.checkpoints, identity(config)).params(task.start(jax.random.key(0)))
     records, summary = place.records(), place.read("summary.json") or {}
     rows = [_row_of(record) for record in records]
@@ -213,9 +213,11 @@ def _check_arguments(given: dict[str, Any]) -> None:
         raise ValueError(f"fit: {name} {rest}") from None
 
 
-def _task(problem: Any, samples: Any) -> Task:
+def _task(problem: Any, samples: Any = None, params: PyTree = None) -> Task:
+    """What is trained on: the recipe is chosen by the size of the parameters, so the task must know them."""
     task = find_task(problem) if isinstance(problem, str) else Task.of(problem)
-    return task if samples is None else replace(task, samples=samples)
+    given = {name: value for name, value in (("samples", samples), ("params", params)) if value is not None}
+    return replace(task, **given) if given else task
 
 
 def _method(method: Any, task: Task) -> tuple[Config, Any]:
