@@ -214,7 +214,6 @@ def _check_arguments(given: dict[str, Any]) -> None:
 
 
 def _task(problem: Any, samples: Any = None, params: PyTree = None) -> Task:
-    """What is trained on: the recipe is chosen by the size of the parameters, so the task must know them."""
     task = find_task(problem) if isinstance(problem, str) else Task.of(problem)
     given = {name: value for name, value in (("samples", samples), ("params", params)) if value is not None}
     return replace(task, **given) if given else task
