@@ -1,14 +1,20 @@
-"""The documentation keeps its word: tests that it names exist, its examples run, its links lead somewhere."""
+"""The documentation keeps its word: what it names exists, examples run, commands can be read, links lead somewhere."""
 
 import ast
+import importlib
 import re
+import shlex
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+import angd
+from angd.program.arguments import parse
+from angd.program.main import COMMANDS
+
 ROOT = Path(__file__).parent.parent
-PAGES = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if path.exists()]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 NAMED_TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -68,3 +74,80 @@ def test_every_relative_link_resolves(page):
     targets = [link.split("#")[0] for link in LINK.findall(without_code(page.read_text(encoding="utf-8")))]
     relative = [target for target in targets if target and "://" not in target and not target.startswith("mailto:")]
     assert [target for target in relative if not (page.parent / target).exists()] == []
+
+
+COMMAND = re.compile(r"^(?:\$ )?angd (.*?)(?:\s{2,}#.*| …)?$", re.MULTILINE)
+INLINE = re.compile(r"`angd ((?:run|compare|sweep|report|reproduce|flow) [^`]+)`")
+MISTAKES = ("run burgres", "run heat energy --damping big")
+MINE = """
+from dataclasses import dataclass
+
+from angd.recipes import Recipe, number
+
+
+@dataclass(frozen=True)
+class Damped(Recipe):
+    grid = {"damping": (1e-3, 1e-2)}
+    damping: float = number(1e-3, 0, 1, "λ")
+
+
+MyRecipe, MyMetric, MySolver, MyController, LateTimes = Damped, None, None, None, None
+"""
+
+
+def commands():
+    """Every line for the program that a page shows, with the page it is on."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        blocks = [block[2].replace("\\\n", " ") for block in FENCE.finditer(text) if block[1] in ("", "bash")]
+        lines = [line for block in blocks for line in COMMAND.findall(block)] + INLINE.findall(without_blocks(text))
+        for line in dict.fromkeys(lines):
+            if not set("…[") & set(line) and not re.search(r"\b[A-Z]{3,}\b", line):
+                yield pytest.param(line, id=f"{name_of(page)}: {line}")
+
+
+def without_blocks(text):
+    return FENCE.sub("", text)
+
+
+@pytest.mark.parametrize("line", list(commands()))
+def test_every_command_that_a_page_shows_can_be_read(line, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").mkdir()
+    for name in ("front.py", "anharmonic.py", "mine.py", "examples/front.py"):
+        (tmp_path / name).write_text(MINE, encoding="utf-8")
+    for name in ("water.xyz", "ion.xyz", "examples/water.xyz"):
+        (tmp_path / name).write_text("1\n\nHe 0 0 0\n", encoding="utf-8")
+    words = shlex.split(line)
+    if words[0] not in COMMANDS or {"--help", "--config"} & set(words) or line in MISTAKES:
+        assert words[0] in {*COMMANDS, "--version"}
+        return
+    options = parse(words, {name: kind for name, (kind, _) in COMMANDS.items()})
+    if words[0] in ("compare", "sweep", "flow", "reproduce"):
+        options.check()
+    elif words[0] == "run" and "--resume" not in words:
+        options.plan()
+
+
+def test_every_name_and_file_of_the_map_exists():
+    text = (ROOT / "docs" / "map.md").read_text(encoding="utf-8")
+    cells = [row.split("|")[2] for row in text.splitlines() if row.startswith("| ") and row.count("|") >= 3]
+    names = [name.partition("(")[0] for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+    assert len(names) > 60
+    assert [name for name in names if not (exists(name) if "/" not in name else (ROOT / name).exists())] == []
+
+
+def exists(name):
+    """Is there such a name in angd, or such a field of a class?"""
+    found = angd
+    for part in name.split("."):
+        if part in getattr(found, "__dataclass_fields__", ()):
+            return True
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            try:
+                found = importlib.import_module(f"{found.__name__}.{part}")
+            except ImportError:
+                return False
+    return True

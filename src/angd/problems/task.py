@@ -84,10 +84,10 @@ class Task:
             from angd.problems.vmc.molecules import as_task
 
             return as_task(what, **known)
-        if not any(hasattr(what, name) for name in ("residual", "residuals", "log_density", "loss")):
+        if not any(hasattr(what, name) for name in ("residual", "residuals", "log_density", "loss", "field")):
             raise ValueError(
                 f"A {type(what).__name__} is not a problem: it needs `residual` or `residuals`, `log_density` and "
-                "`variation`, or `field` and `loss`."
+                "`variation`, or `field` and `loss` (or `variation`, or `cost`)."
             )
         return cls(what, **known)
 
