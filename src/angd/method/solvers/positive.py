@@ -68,11 +68,12 @@ def _checked(build: Any, system: AbstractSystem, A: Float[Array, "k k"], damping
     """A from rows of single precision; formed again in double if it is too far from positive."""
     L = _factor(A, damping)
     smallest = _least(L) - damping
-    first, rows = Cholesky(A, L, damping, smallest), system.O.wide()
-    if rows is None:
+    first = Cholesky(A, L, damping, smallest)
+    if system.O.wide() is None:
         return first
 
     def again() -> Cholesky:
+        rows = system.O.wide()  # widened here, so that only those pay for it who need it
         A = build(with_jacobian(_in_double(system), rows))
         L = _factor(A, damping)
         return Cholesky(A, L, damping, _least(L) - damping)
