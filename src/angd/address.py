@@ -5,11 +5,12 @@ recipe, a metric, a solver, a controller. A file is imported once in a process, 
 if Python had been started with it.
 """
 
+import ast
 import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,10 +37,13 @@ def check(text: str, what: str) -> None:
 
     **Arguments:** `text`; `what`, how a message calls it, e.g. "task".
     """
-    place, _ = split(text)
+    place, name = split(text)
     if place.endswith(".py"):
         if not Path(place).is_file():
             raise ValueError(f"There is no file {place!r}, so there is no {what} {text!r}.")
+        known = _defined(Path(place))
+        if name and known is not None and name not in known:
+            raise ValueError(f"{place!r} has no {name}; it defines {', '.join(known) or 'nothing'}.")
         return
     if not all(part.isidentifier() for part in place.split(".")):
         raise ValueError(f"{text!r} is no {what}: an address is file.py:name or package.module:name.")
@@ -69,6 +73,14 @@ def load(text: str, what: str, usual: Sequence[str] = ()) -> Any:
     raise ValueError(f"{place!r} has no {' or '.join(names) or what}; it defines {near or 'nothing'}.")
 
 
+def found(text: str, source: Mapping[str, str] | None) -> str:
+    """The address, or the same with the full path of its file where the person is in another folder now."""
+    place, name = split(text)
+    if source is None or Path(place).exists() or not Path(source.get("path", "")).is_file():
+        return text
+    return source["path"] + (f":{name}" if name else "")
+
+
 def source(text: str) -> dict[str, str] | None:
     """The file behind an address and a hash of its text, to notice later that it changed; None where it is no file."""
     place, _ = split(text)
@@ -76,6 +88,26 @@ def source(text: str) -> dict[str, str] | None:
     if path.suffix not in (".py", ".xyz") or not path.is_file():
         return None
     return {"path": str(path.resolve()), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def _defined(path: Path) -> list[str] | None:
+    """What a file defines at its top level, without running it; None where that cannot be said."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError):
+        return None
+    names: list[str] = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names += [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            names += [alias.asname or alias.name for alias in node.names]
+        elif not isinstance(node, ast.Expr):
+            return None
+    return None if "*" in names else names
 
 
 def _module(place: str, what: str) -> ModuleType:

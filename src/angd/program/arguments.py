@@ -5,7 +5,8 @@ for each. Task and recipe come first, because they decide which options there ar
 """
 
 import io
-import sys
+import shutil
+import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import Field, field, fields, make_dataclass
@@ -21,6 +22,22 @@ from angd.recipes.base import INFINITE, Recipe, kind_of
 from angd.recipes.named import named
 from angd.train.config import Config, usual_recipe
 
+# Options that may be left out; help shows their type alone.
+Whole = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")]
+Number = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")]
+Place = Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")]
+Size = Annotated[str | None, tyro.conf.arg(metavar="small|paper", help_behavior_hint="")]
+# What options of the first version are called now.
+OLD = {
+    "--set": "write the recipe's options out, e.g. angd run burgers energy --damping 1e-3.",
+    "--optimizer": "the recipe is the second word: angd run burgers adam.",
+    "--optimizers": "the recipes are the second word: angd compare burgers energy,adam.",
+    "--max-steps": "it is --steps.",
+    "--max-seconds": "it is --seconds.",
+    "--max-cpu-seconds": "it is --cpu-seconds.",
+    "--max-refusals": "it is --max-rejections.",
+}
+
 
 def parse(argv: Sequence[str], commands: Mapping[str, type]) -> Any:
     """The options of a command, as an object of its class, or of one with the options of a recipe added.
@@ -34,6 +51,9 @@ def parse(argv: Sequence[str], commands: Mapping[str, type]) -> Any:
         hint = _near(name, list(commands), f"there are {', '.join(commands)}.")
         raise ValueError(f"There is no command {name!r}; {hint}")
     kind = commands[name]
+    old = next((word for word in rest if word.partition("=")[0] in OLD), None)
+    if old is not None:
+        raise ValueError(_unrecognized(old, [], f"angd {name}"))
     if getattr(kind, "of_recipe", False):
         recipe = recipe_of(rest)
         kind = with_recipe(kind, recipe, several=kind.several) if recipe is not None else kind
@@ -96,11 +116,18 @@ def _read(kind: type, rest: Sequence[str], prog: str) -> Any:
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            return tyro.cli(kind, prog=prog, args=list(rest))
+            return tyro.cli(kind, prog=prog, description=_wrapped(kind.__doc__ or ""), args=list(rest))
     except SystemExit as stop:
         if stop.code:
             raise ValueError(f"The arguments of {prog} cannot be read; {prog} --help tells more.") from None
         raise
+
+
+def _wrapped(text: str) -> str:
+    """Paragraphs in the width of the terminal."""
+    width = min(100, shutil.get_terminal_size((80, 24)).columns)
+    paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
+    return "\n\n".join(textwrap.fill(part, width) for part in paragraphs)
 
 
 def _complain(event: Any, kind: type, prog: str) -> NoReturn:
@@ -136,6 +163,8 @@ def _unrecognized(token: str, known: Sequence[str], prog: str) -> str:
     if not option.startswith("-"):
         return f"{prog}: {token!r} is one word too many; {prog} --help tells more."
     hint = _near(option, known, f"{prog} --help shows those there are.")
+    if option in OLD:
+        return f"{prog} has no option {option} any more; {OLD[option]}"
     if prog in ("angd run", "angd sweep") and not {"--rate", "--keep"} & set(known):
         hint = f"options of a recipe follow its name, {prog} TASK RECIPE {option} …"
     return f"{prog} has no option {option}; {hint}"
@@ -150,15 +179,3 @@ def _values(message: str) -> str:
 def _near(word: str, known: Sequence[str], otherwise: str) -> str:
     near = get_close_matches(word, known, 1)
     return f"did you mean {near[0]}?" if near else otherwise
-
-
-def is_help(argv: Sequence[str]) -> bool:
-    """Does a person ask for help about the whole program?"""
-    return not argv or argv[0] in ("-h", "--help", "help")
-
-
-def terminal_width() -> int:
-    """Columns of the terminal, 80 where there is none."""
-    import shutil
-
-    return shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80

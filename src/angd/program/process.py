@@ -11,10 +11,13 @@ from angd.train.config import Config
 from angd.train.folder import RunFolder
 
 RUNS = Path("runs")
+THREADS = 8
 
 
 def begin(precision: str) -> None:
     """Set the precision of this process, and see that JAX finds a device."""
+    # With as many threads as two cores, batched LU factorisations may wait for each other for ever in one pool of XLA.
+    os.environ.setdefault("PJRT_NPROC", str(max(THREADS, os.cpu_count() or 1)))
     import jax
 
     jax.config.update("jax_enable_x64", precision == "f64")
@@ -31,14 +34,14 @@ def opened(config: Config) -> tuple[Config, Any, Any]:
     from angd.problems.lookup import find_task
 
     begin(config.precision)
-    task = find_task(config.task, config.arguments)
+    task = find_task(config.place, config.arguments)
     complete, recipe = config.completed(task)
     return complete, task, recipe
 
 
 def check_source(config: Config, folder: RunFolder) -> Config:
     """Say that the user's file has changed since the run began; the run goes on with the new one."""
-    now = address.source(config.task)
+    now = address.source(config.place)
     if config.source is not None and now is not None and now["sha256"] != config.source["sha256"]:
         print(
             f"angd: {config.task} has changed since {str(folder.path)!r} was begun; the run goes on with the new text.",

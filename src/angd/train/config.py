@@ -65,9 +65,10 @@ class Config:
         **rest: Any,
     ) -> "Config":
         """From names and changes: all that can be refused without building the task is refused here, and only here."""
+        source = rest.pop("source", None) or address.source(task)
         check_settings(rest)
         given = dict(arguments or {})
-        check_task(task, given)
+        check_task(address.found(task, source), given)
         given = {name: value for name, value in given.items() if (name, value) != ("network", "small")}
         recipe, density = recipe or usual_recipe(task, given), is_density(task)
         if recipe is not None and density is not None:
@@ -75,7 +76,7 @@ class Config:
         if changes and recipe is None:
             raise ValueError(f"Say whose options these are: {task} RECIPE --{next(iter(changes))} …, e.g. {task} adam.")
         options = {} if recipe is None else _typed(recipe, changes or {})
-        return cls(task, recipe, options, given, source=address.source(task), **rest)
+        return cls(task, recipe, options, given, source=source, **rest)
 
     def completed(self, task: Any) -> tuple["Config", Recipe]:
         """With everything that the task decides: recipe, all options, and a limit.
@@ -91,6 +92,11 @@ class Config:
         recipe = suited(named(name).recipe, task, self.options, name)
         limits = {} if self.is_limited else {"cpu_seconds": task.cpu_seconds}
         return replace(self, recipe=name, options=recipe.options(), **limits), recipe
+
+    @property
+    def place(self) -> str:
+        """Where the task is found now: its file by its full path, where one is not in the folder of the first call."""
+        return address.found(self.task, self.source)
 
     @property
     def is_limited(self) -> bool:
@@ -131,15 +137,14 @@ class Config:
     def from_dict(cls, data: Any, source: str) -> "Config":
         """Read back, with a sentence for whatever is wrong."""
         _check_form(data, source, {spec.name for spec in fields(cls)})
-        settings = {k: v for k, v in data.items() if k in RANGES or k == "precision"}
+        settings = {k: v for k, v in data.items() if k in RANGES or k in ("precision", "source")}
         if data.get("python"):
-            check_settings(settings)
+            check_settings({k: v for k, v in settings.items() if k != "source"})
             return cls(**{k: v for k, v in data.items() if k != "format"})
         try:
-            made = cls.of(data["task"], data["recipe"], data.get("options"), data.get("arguments"), **settings)
+            return cls.of(data["task"], data["recipe"], data.get("options"), data.get("arguments"), **settings)
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from None
-        return replace(made, source=data.get("source"))
 
     @classmethod
     def read(cls, path: Path) -> "Config":
@@ -198,6 +203,12 @@ def _check_form(data: Any, source: str, known: set[str]) -> None:
     for name in data:
         if name not in known | {"format"}:
             raise ValueError(f"{source}: {unknown('setting', name, known)}")
-    for name, kind in (("task", str), ("recipe", str | None), ("options", dict), ("arguments", dict)):
+    for name, kind in (
+        ("task", str),
+        ("recipe", str | None),
+        ("options", dict),
+        ("arguments", dict),
+        ("source", dict | None),
+    ):
         if name in data and not isinstance(data[name], kind):
             raise ValueError(f"{source}: {name} must not be {data[name]!r}.")

@@ -14,6 +14,7 @@ import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, PyTree
 
+from angd._requirements import needs
 from angd.method import baselines
 from angd.method.parallel import replicate
 from angd.method.step import Info
@@ -97,8 +98,6 @@ class Fit:
 
         **Returns:** a matplotlib figure.
         """
-        from angd._requirements import needs
-
         needs("matplotlib", "program", "Fit.plot")
         from angd.view.fit import draw_fit
 
@@ -168,6 +167,8 @@ def fit(
     """
     known = {"steps": steps, "seconds": seconds, "cpu_seconds": cpu_seconds, "seed": key}
     _check_arguments(known)
+    if folder is not None:
+        needs("filelock", "program", "a run in a folder")
     task = _task(problem, samples, params)
     config, made = _method(method, task)
     config = replace(config, **known, precision="f64" if jax.config.jax_enable_x64 else "f32")  # pyright: ignore
@@ -179,13 +180,14 @@ def fit(
     return _train(run, _progress(task, config, progress))
 
 
-def load(folder: str | Path, problem: Any = None) -> Fit:
+def load(folder: str | Path, problem: Any = None, params: PyTree = None) -> Fit:
     """A finished or interrupted run, from its folder.
 
     **Arguments:**
 
     - `folder`: of a run.
     - `problem`: what was given to `fit`, where that cannot be found by its address.
+    - `params`: parameters of the same structure, where `fit` was given some because nobody else knows them.
 
     **Returns:** a `Fit`: parameters, history, records, and the trained field.
 
@@ -195,7 +197,7 @@ def load(folder: str | Path, problem: Any = None) -> Fit:
     config = place.config()
     if problem is None and config.python:
         raise ValueError(f"{str(folder)!r} was made in Python: angd.load(folder, problem), with what fit was given.")
-    task = find_task(config.task, config.arguments) if problem is None else _task(problem)
+    task = find_task(config.place, config.arguments) if problem is None else _task(problem, None, params)
     params = Checkpoints(place.checkpoints, identity(config)).params(task.start(jax.random.key(0)))
     records, summary = place.records(), place.read("summary.json") or {}
     rows = [_row_of(record) for record in records]

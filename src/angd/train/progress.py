@@ -53,12 +53,16 @@ class Lines:
         began, k, share = self.first
         speed, done = (state.k - k) / max(now - began, 1e-9), min(self.share(state), 1.0)
         left = (1 - done) / (done - share) * (now - began) if done > share else float("nan")
-        parts = [f"step {state.k}", f"loss {info.loss:.5f}" if info.loss < 0 else f"loss {info.loss:.2e}"]
+        parts = [
+            f"{done:.0%}",
+            f"step {state.k}",
+            f"loss {info.loss:.5f}" if info.loss < 0 else f"loss {info.loss:.2e}",
+        ]
         parts += [f"error {last.error:.2e}"] if last is not None and last.errors else []
+        parts += [f"{left:.0f} s left" if left == left else "", f"{speed:.1f} steps/s"]
+        parts += ["" if info.accepted else f"rejected ({state.rejected})"]
         parts += [f"λ {info.damping:.1e}"] if info.damping == info.damping else []
-        parts += [f"|d| {info.norm:.1e}", "" if info.accepted else f"rejected ({state.rejected})"]
-        parts += _about_chain(last.observables) if last is not None else []
-        parts += [f"{speed:.1f} steps/s", f"{done:.0%}", f"{left:.0f} s left" if left == left else ""]
+        parts += [f"|d| {info.norm:.1e}", *(_about_chain(last.observables) if last is not None else [])]
         return f"{self.title}: " + ", ".join(part for part in parts if part)
 
 

@@ -42,7 +42,7 @@ class Watch(Lines):
 
     def __enter__(self) -> "Watch":
         if self.console.is_terminal or self.console.is_jupyter:
-            self.live = Live(Text(f"{self.title}: compiling"), console=self.console, transient=True)
+            self.live = Live(_one_line(f"{self.title}: compiling"), console=self.console, transient=True)
             self.live.start()
         else:
             super().__enter__()
@@ -57,9 +57,14 @@ class Watch(Lines):
         if self.live is None:
             super().show(state, info, last, now)
         else:
-            self.live.update(Text(self.line(state, info, last, now)))
+            self.live.update(_one_line(self.line(state, info, last, now)))
 
     def say(self, text: str) -> None:
         """Print it, where there is no live line."""
         if self.live is None:
             self.console.print(text, highlight=False, soft_wrap=True)
+
+
+def _one_line(text: str) -> Text:
+    """What does not fit is left out: the most important things come first."""
+    return Text(text, no_wrap=True, overflow="ellipsis")

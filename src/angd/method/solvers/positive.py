@@ -74,6 +74,7 @@ def _checked(build: Any, system: AbstractSystem, A: Float[Array, "k k"], damping
 
     def again() -> Cholesky:
         rows = system.O.wide()  # widened here, so that only those pay for it who need it
+        assert rows is not None
         A = build(with_jacobian(_in_double(system), rows))
         L = _factor(A, damping)
         return Cholesky(A, L, damping, _least(L) - damping)

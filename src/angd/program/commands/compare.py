@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from angd.program.arguments import Place, Size, Whole
 from angd.program.process import RUNS, opened
 from angd.program.words import budget, whole_numbers, words
 from angd.train.config import Config
@@ -15,10 +16,10 @@ from angd.train.files import check_folder
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """angd compare TASK A,B,C: run several recipes on one task, each with the same budget, start and samples.
+    """angd compare TASK A,B,C: several recipes, one budget, start and samples.
 
-    It ends with one table and one page. Say the same again with the same --out, and what is missing is run, what is
-    there is kept.
+    It ends with one table and one page. Say the same again with the same --out,
+    and what is missing is run, what is there is kept.
     """
 
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
@@ -29,15 +30,15 @@ class CompareOptions:
     """Seeds with commas between; the table has medians."""
     budget: Annotated[str, tyro.conf.arg(metavar="'N UNIT'")] = "cpu-seconds"
     """What each run gets: steps, seconds or cpu-seconds, with a number before it: '300 steps', '85 cpu-seconds'."""
-    network: Annotated[str | None, tyro.conf.arg(metavar="small|paper")] = None
+    network: Size = None
     """The small accurate network of a built-in task or a molecule, or the published one."""
-    charge: int | None = None
+    charge: Whole = None
     """Charge of a molecule from an XYZ file."""
-    spin: int | None = None
+    spin: Whole = None
     """n↑ − n↓ of such a molecule."""
     precision: Annotated[str, tyro.conf.arg(metavar="f32|f64")] = "f64"
     """Floating-point numbers of 32 or 64 bits."""
-    out: Path | None = None
+    out: Place = None
     """Folder of the comparison; by default runs/compare-TASK."""
     json: bool = False
     """End with the table as one JSON object on standard output."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import tyro
 
-from angd.program.arguments import changes
+from angd.program.arguments import Number, Place, Size, Whole, changes
 from angd.program.process import RUNS, check_source, opened
 from angd.train.config import BUDGETS, Config, check_settings
 from angd.train.files import check_folder
@@ -22,11 +22,14 @@ Name = Annotated[str | None, tyro.conf.Positional]
 class RunOptions:
     """angd run TASK [RECIPE]: train, or go on with a run.
 
-    TASK is a name (`angd list` shows all), front.py[:name], package.module:name, or water.xyz. RECIPE is a name or an
-    address; by default what suits the task. A recipe's own options follow: angd run burgers energy --help.
+    TASK is a name (angd list shows all), front.py[:name],
+    package.module:name, or water.xyz. RECIPE is a name or an address; by
+    default what suits the task. A recipe's own options follow:
+    angd run burgers energy --help.
 
-    Without a limit it runs for the task's usual CPU seconds. The folder holds configuration, metrics, checkpoints and
-    figures; stop it as you like, and --resume continues.
+    Without a limit it runs for the task's usual CPU seconds. The folder holds
+    configuration, metrics, checkpoints and figures; stop it as you like, and
+    --resume continues.
     """
 
     of_recipe: ClassVar[bool] = True
@@ -36,29 +39,29 @@ class RunOptions:
     """What to solve."""
     recipe: Annotated[Name, tyro.conf.arg(metavar="RECIPE")] = None
     """With what, e.g. energy, angd-l2, adam; by default what suits the task."""
-    network: Annotated[str | None, tyro.conf.arg(metavar="small|paper")] = None
+    network: Size = None
     """The small accurate network of a built-in task or a molecule, or the published one."""
-    charge: int | None = None
+    charge: Whole = None
     """Charge of a molecule from an XYZ file."""
-    spin: int | None = None
+    spin: Whole = None
     """n↑ − n↓ of such a molecule; by default 0 or 1."""
-    steps: int | None = None
+    steps: Whole = None
     """Stop after so many steps."""
-    seconds: float | None = None
+    seconds: Number = None
     """Stop after so many seconds."""
-    cpu_seconds: float | None = None
+    cpu_seconds: Number = None
     """Stop after so many CPU seconds of the process, compilation included."""
-    seed: int | None = None
+    seed: Whole = None
     """Seed of the parameters and of all samples."""
-    precision: Annotated[str | None, tyro.conf.arg(metavar="f32|f64")] = None
+    precision: Annotated[str | None, tyro.conf.arg(metavar="f32|f64", help_behavior_hint="")] = None
     """Floating-point numbers of 32 or 64 bits."""
-    max_rejections: int | None = None
+    max_rejections: Whole = None
     """Give up after so many rejected steps in a row."""
-    config: Path | None = None
+    config: Place = None
     """Take the configuration from a file: of another run, or the best of a sweep."""
-    out: Path | None = None
+    out: Place = None
     """Folder of the run; by default one below runs/."""
-    resume: Path | None = None
+    resume: Place = None
     """Go on with the run in this folder."""
     checkpoint_seconds: float = 30.0
     """Time between checkpoints."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import tyro
 
 from angd.problems.library import TASKS
-from angd.program.arguments import changes
+from angd.program.arguments import Place, Size, changes
 from angd.program.process import RUNS, opened
 from angd.program.words import words
 from angd.recipes.named import named
@@ -24,10 +24,12 @@ SCORES = ("loss", "test_loss", "error")
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """angd sweep TASK RECIPE: many configurations start, the hopeless ones stop early, the best goes to best.json.
+    """angd sweep TASK RECIPE: tune a recipe's options by successive halving.
 
-    Values to try follow as options of the recipe, with commas between: angd sweep burgers angd-l2 --rate 1e-3,1e-2.
-    angd run --config best.json then uses it. Say the same again with the same --out, and the sweep goes on.
+    Values to try follow as options of the recipe, with commas between:
+    angd sweep burgers angd-l2 --rate 1e-3,1e-2. Hopeless configurations stop
+    early, the best goes to best.json, and angd run --config best.json uses it.
+    Say the same again with the same --out, and the sweep goes on.
     """
 
     of_recipe: ClassVar[bool] = True
@@ -47,11 +49,11 @@ class SweepOptions:
     """How often configurations are compared; a third goes on each time."""
     by: Annotated[str, tyro.conf.arg(metavar="loss|test_loss|error")] = "test_loss"
     """What should be small; the test loss of a ground state is its energy on fresh walkers."""
-    network: Annotated[str | None, tyro.conf.arg(metavar="small|paper")] = None
+    network: Size = None
     """The small accurate network of a built-in task or a molecule, or the published one."""
     seed: int = 0
     """Seed of the parameters and of all samples, the same for all."""
-    out: Path | None = None
+    out: Place = None
     """Folder of the sweep; by default runs/sweep-TASK-RECIPE."""
     json: bool = False
     """End with one JSON object on standard output."""
