@@ -5,8 +5,6 @@ for each. Task and recipe come first, because they decide which options there ar
 """
 
 import io
-import shutil
-import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import Field, field, fields, make_dataclass
@@ -116,18 +114,11 @@ def _read(kind: type, rest: Sequence[str], prog: str) -> Any:
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            return tyro.cli(kind, prog=prog, description=_wrapped(kind.__doc__ or ""), args=list(rest))
+            return tyro.cli(kind, prog=prog, args=list(rest))
     except SystemExit as stop:
         if stop.code:
             raise ValueError(f"The arguments of {prog} cannot be read; {prog} --help tells more.") from None
         raise
-
-
-def _wrapped(text: str) -> str:
-    """Paragraphs in the width of the terminal."""
-    width = min(100, shutil.get_terminal_size((80, 24)).columns)
-    paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
-    return "\n\n".join(textwrap.fill(part, width) for part in paragraphs)
 
 
 def _complain(event: Any, kind: type, prog: str) -> NoReturn:
