@@ -157,8 +157,8 @@ def fit(
       `cpu_seconds`, 60 by default.
     - `key`: a seed, for parameters and samples.
     - `folder`: for checkpoints, metrics and a report. The same call again goes on where the run stands.
-    - `callback`: called after every step as `callback(state, info)`, with a `TrainState` and an `Info`; it returns None,
-      "stop" to end the run, or "retry" to take the step again with other random numbers.
+    - `callback`: called after every step as `callback(state, info)`, with a `TrainState` and an `Info`; it returns
+      None, "stop" to end the run, or "retry" to take the step again with other random numbers.
     - `mesh`: devices over which samples are split, `angd.parallel.mesh()`.
     - `progress`: show it on standard error.
 
