@@ -2,20 +2,27 @@
 
     python benchmarks/loop.py [--quick | --record]
 
-Burgers in double precision, 1000 new uniform points inside and 250 for each condition in every step. "by hand" is one
-jitted function that draws points and steps, called in a `for` that reads the loss. Adam as the recipe has it; a
-Gauss–Newton step of `ANGD` against the same `opt.step`. Blocks of steps alternate in one run, within `fit`'s own
-callback; a step lasts from one call of it to the next, so that everything `fit` does is counted but for the
-evaluation of errors, which grows rare. Medians; read the ratios. "first step" is how long `angd.fit("heat")` takes
-until then in a new process, after `import angd`.
+On one core, as methods are compared (tools/suites.py): the CPU time of several threads has their waiting in it, which
+depends on how busy the other cores are. Burgers in double precision, 1000 new uniform points inside and 250 for each
+condition in every step. "by hand" is one jitted function that draws points and steps, called in a `for` that reads the
+loss. Adam as the recipe has it; a Gauss–Newton step of `ANGD` against the same `opt.step`. Blocks of steps alternate in
+one run, within `fit`'s own callback; a step lasts from one call of it to the next, so that everything `fit` does is
+counted but for the evaluation of errors, which grows rare. Medians; read the ratios. "first step" is how long
+`angd.fit("heat")` takes until then in a new process, after `import angd`.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from statistics import median
 from time import process_time
 from typing import Any
+
+# Must precede the import of JAX.
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 import jax
 import jax.numpy as jnp

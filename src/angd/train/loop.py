@@ -138,7 +138,7 @@ class _Loop:
         else:
             held, info = _step(phase.optimiser, self.problem, *held)
         params, samples, state = held
-        info = jax.device_get(info)
+        info = jax.tree.map(np.asarray, info)  # on a host, device_get takes six times longer
         rejected = 0 if info.accepted else now.rejected + 1
         ended = bool(info.loss < phase.below)
         after = replace(now, params=params, samples=samples, state=state, k=now.k + 1, ended=ended, rejected=rejected)
