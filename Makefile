@@ -43,6 +43,7 @@ bench: setup  ## Run the benchmarks side by side with what one would use instead
 	$(BIN)/python benchmarks/flow.py
 	$(BIN)/python benchmarks/jacobian.py
 	$(BIN)/python benchmarks/step.py
+	$(BIN)/python benchmarks/loop.py
 	$(BIN)/python benchmarks/pinn.py
 	$(BIN)/python benchmarks/vmc.py
 

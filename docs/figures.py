@@ -25,7 +25,7 @@ FIGURES = {
     "counterexample": ["--manifold", "sobolev", "--functional", "power", "--alpha", "2/t", "--t1", "200"],
 }
 
-COMPARISON = ["compare", "heat", "--optimizers", "energy,angd-l2,adam", "--seeds", "0,1,2", "--budget", "100 steps"]
+COMPARISON = ["compare", "heat", "energy,angd-l2,adam", "--seeds", "0,1,2", "--budget", "100 steps"]
 
 
 def heat() -> int:
@@ -38,10 +38,10 @@ def heat() -> int:
 
 # picture: arguments of `angd run`, and which of its figures; docs/gallery.md says the same
 GALLERY = {
-    "burgers-minus-sin": ("burgers --max-cpu-seconds 100", "solution"),
-    "burgers-cos": ("burgers-cos --max-cpu-seconds 200", "solution"),
-    "euler": ("euler --max-cpu-seconds 60", "solution"),
-    "beryllium": ("vmc-be --max-cpu-seconds 250", "history"),
+    "burgers-minus-sin": ("burgers --cpu-seconds 100", "solution"),
+    "burgers-cos": ("burgers-cos --cpu-seconds 200", "solution"),
+    "euler": ("euler --cpu-seconds 60", "solution"),
+    "beryllium": ("vmc-be --cpu-seconds 250", "history"),
 }
 
 
@@ -58,7 +58,7 @@ def gallery() -> int:
 
 def demo(folder: Path) -> int:
     """From what `make demo` left in a folder: the whole figure of its report, and its errors alone."""
-    found = sorted(find_runs([folder]), key=lambda run: run.rows()[-1].error)
+    found = sorted(find_runs([folder]), key=lambda run: run.records()[-1].error)
     save(draw(curves(found), ("error",), ("step", "cpu_seconds")), FOLDER / "demo.png")
     shutil.copy(folder / "report" / "burgers.png", FOLDER / "burgers.png")
     return 0

@@ -36,7 +36,7 @@ from angd.recipes.named import DENSITIES
 from angd.recipes.vmc import Vmc, molecule_of
 from angd.train.environment import stamp
 from angd.train.files import write_atomically
-from angd.train.loop import Budget, Stand, cast, train
+from angd.train.loop import Budget, TrainState, cast, train
 from angd.train.sweep import configurations
 from settled import settled
 
@@ -96,13 +96,13 @@ def options(method: str, changes: dict[str, Any]) -> Vmc:
 
 
 @lru_cache
-def start(seed: int) -> Stand:
+def start(seed: int) -> TrainState:
     """The pretrained network of a seed."""
     task, chosen = beryllium(), options("spring", {})
-    first, phase = Stand(task.start(jax.random.key(seed))), chosen.phases(task)[0]
+    first, phase = TrainState(task.start(jax.random.key(seed))), chosen.phases(task)[0]
     every = train(chosen.problem(task), [phase], first, jax.random.key(100 + seed), Budget(steps=phase.steps))
     *_, (last, _) = every
-    return Stand(last.params)
+    return TrainState(last.params)
 
 
 def energy(params: Any, chosen: Vmc, seed: int, measurements: int) -> tuple[float, float]:
@@ -126,9 +126,9 @@ def course(chosen: Vmc, seed: int, steps: int, metric: Any = None) -> Iterator[t
     if metric is not None:
         optimiser = replace(optimiser, metric=metric)
     phase, began = Phase(optimiser, chosen.markov_chain(task), single=True), process_time()
-    for stand, _ in train(chosen.problem(task), [phase], start(seed), jax.random.key(seed), Budget(steps=steps)):
-        began = process_time() if stand.k <= 2 else began
-        yield stand.k, process_time() - began, stand.params
+    for now, _ in train(chosen.problem(task), [phase], start(seed), jax.random.key(seed), Budget(steps=steps)):
+        began = process_time() if now.k <= 2 else began
+        yield now.k, process_time() - began, now.params
 
 
 def at(chosen: Vmc, seed: int, stops: list[int], measurements: int, metric: Any = None) -> list[dict[str, float]]:

@@ -1,6 +1,6 @@
 """Accelerated against plain natural gradients, and both against SGD and Adam: results/comparison.json.
 
-    python tools/measure_comparison.py [experiment…] [--metrics=l2,h1,h2] [--most=24] [--steps=300] [--work=DIR]
+    python tools/measure_comparison.py [task…] [--metrics=l2,h1,h2] [--most=24] [--steps=300] [--work=DIR]
                                          [--network=paper [--final=60]]
 
 On fixed points, as many for every method, more than parameters; natural gradients with a line search (with constant
@@ -18,40 +18,50 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from angd.problems.task import Task
+from angd.program.arguments import parse
 from angd.program.commands.sweep import SweepOptions, sweep
+from angd.program.process import opened
+from angd.recipes.base import Recipe
+from angd.recipes.named import named
 from angd.train.config import Config
 from angd.train.environment import stamp
 from angd.train.files import write_atomically
-from angd.train.folder import Row
+from angd.train.folder import Record
 from settled import settled
 
 OUT = Path(__file__).parent.parent / "results" / "comparison.json"
 SEEDS = (0, 1, 2)
-POINTS = ("points=fixed", "interior=1500", "condition=300")
+POINTS = ("--points", "fixed", "--interior", "1500", "--condition", "300")
 FIRST = 10  # a step of a first-order method costs about a tenth of a natural gradient's
 
 
 def tuned(name: str, method: str, most: int, steps: int, work: Path) -> tuple[Config, dict[str, int]]:
     """The winner of a sweep, and what was spent on it."""
     out = work / f"sweep-{name}-{method}"
-    options = SweepOptions(name, method, set=POINTS, most=most, steps=steps, out=out)
+    size = ["--most", str(most), "--steps", str(steps), "--out", str(out)]
+    options = parse(["sweep", name, method, *POINTS, *size], {"sweep": SweepOptions})
     options.check()
-    best, ranked = sweep(options)
-    seconds = sum(rows[-1].cpu_seconds for _, rows in ranked if rows)
-    return best, {"configurations": len(ranked), "tuning_cpu_seconds": round(seconds)}
+    best, ranked, _ = sweep(options)
+    seconds = sum(records[-1].cpu_seconds for _, records in ranked if records)
+    return replace(best, steps=steps, cpu_seconds=None), {
+        "configurations": len(ranked),
+        "tuning_cpu_seconds": round(seconds),
+    }
 
 
-def final(config: Config, seed: int, work: Path) -> list[Row]:
+def final(config: Config, task: Task, recipe: Recipe, seed: int, work: Path) -> list[Record]:
     """The winner from another start."""
-    from angd.train.run import Session
+    from angd.train.run import Run
+    from angd.train.setup import prepare
 
     config = replace(config, seed=seed)
-    path = work / f"final-{config.experiment}-{config.optimizer}-{config.network}-{seed}"
-    return list(Session(path, config).rows())
+    path = work / f"final-{config.task}-{config.recipe}-{config.arguments.get('network', 'small')}-{seed}"
+    return list(Run(prepare(task, recipe, seed), config, path).records())
 
 
 def iterations_to(run: dict[str, list[Any]], quantity: str, goal: float) -> float:
-    """The first look from which on a loss stays at or below a goal; infinite where there is none."""
+    """The first evaluation from which on a loss stays at or below a goal; infinite where there is none."""
     first = settled(run[quantity], goal)
     return float("inf") if first is None else run["steps"][first]
 
@@ -94,27 +104,30 @@ def on_the_paper_s_network(name: str, metric: str, winners: dict[str, Any], step
     """The winners of the small network, on the paper's."""
     found = {}
     for method, times in methods(metric).items():
-        limits = {"network": "paper", "max_steps": times * steps}
-        found[method] = finals(Config.of(name, method, winners[method]["options"], **limits), work)
+        known = named(method).recipe.options()  # the file may have been written when there were others
+        options = {option: value for option, value in winners[method]["options"].items() if option in known}
+        config = Config.of(name, method, options, {"network": "paper"}, steps=times * steps)
+        found[method] = finals(config, work)
     return found | {"iterations": speeds(found, metric)}
 
 
 def finals(best: Config, work: Path) -> dict[str, Any]:
     """One configuration from three starts."""
-    courses = [final(best, seed, work) for seed in SEEDS]
+    best, task, recipe = opened(best)
+    courses = [final(best, task, recipe, seed, work) for seed in SEEDS]
     found = {
         "options": best.to_dict()["options"],
-        "test_loss": statistics.median(rows[-1].test_loss or float("inf") for rows in courses),
-        "error": statistics.median(rows[-1].error for rows in courses),
-        "runs": [columns(rows) for rows in courses],
+        "test_loss": statistics.median(records[-1].test_loss or float("inf") for records in courses),
+        "error": statistics.median(records[-1].error for records in courses),
+        "runs": [columns(records) for records in courses],
     }
-    print(best.experiment, best.optimizer, best.changes(), found["test_loss"], flush=True)
+    print(best.task, best.recipe, best.changes(), found["test_loss"], flush=True)
     return found
 
 
-def columns(rows: list[Row]) -> dict[str, list[Any]]:
-    """Every other look, four digits."""
-    thin = rows[::2] if (len(rows) - 1) % 2 == 0 else [*rows[::2], rows[-1]]
+def columns(records: list[Record]) -> dict[str, list[Any]]:
+    """Every other evaluation, four digits."""
+    thin = records[::2] if (len(records) - 1) % 2 == 0 else [*records[::2], records[-1]]
     return {
         "steps": [r.step for r in thin],
         "cpu_seconds": [round(r.cpu_seconds, 2) for r in thin],

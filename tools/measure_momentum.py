@@ -22,7 +22,7 @@ from angd.problems.task import Task
 from angd.recipes.base import Phase
 from angd.train.environment import stamp
 from angd.train.files import write_atomically
-from angd.train.loop import Budget, Stand, train
+from angd.train.loop import Budget, TrainState, train
 from settled import settled
 
 OUT = Path(__file__).parent.parent / "results" / "momentum.json"
@@ -47,9 +47,9 @@ def variants() -> Iterator[tuple[str, Any, Any, Any, bool]]:
 def course(problem: Problem, optimiser: Any, seed: int) -> tuple[list[float], int]:
     """Losses step by step, and how many steps were from rest."""
     points = Fixed(Uniform(**Task(problem).counts(800, 200)), jax.random.key(seed))
-    start = Stand(problem.init(jax.random.key(seed)))
-    reports = [r for _, r in train(problem, [Phase(optimiser, points)], start, jax.random.key(0), Budget(steps=STEPS))]
-    return [report.loss for report in reports], sum(report.restarted for report in reports)
+    start = TrainState(problem.init(jax.random.key(seed)))
+    infos = [i for _, i in train(problem, [Phase(optimiser, points)], start, jax.random.key(0), Budget(steps=STEPS))]
+    return [float(info.loss) for info in infos], sum(bool(info.restarted) for info in infos)
 
 
 def steps_to(losses: list[float], goal: float) -> float:

@@ -27,22 +27,22 @@ def tuned(rival: str) -> str:
         return ""
     best = json.loads(RIVALS.read_text(encoding="utf-8"))["values"].get(rival, {}).get("best", {})
     chosen = {name: LONGER * value if name == "halving" else value for name, value in best.items()}
-    shown = [f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in chosen.items()]
-    return " ".join(["--set", *shown] if shown else [])
+    return " ".join(
+        f"--{name} {value:g}" if isinstance(value, float) else f"--{name} {value}" for name, value in chosen.items()
+    )
 
 
 SUITES: Suites = {
     "table": {
-        "minus_sin": f"burgers --max-cpu-seconds {FIVE}",
-        "minus_sin_long": f"burgers --max-cpu-seconds {FIFTEEN}",
-        "sin": f"burgers-sin --max-cpu-seconds {FIVE}",
-        "cos": f"burgers-cos --max-cpu-seconds {FIVE}",
-        "euler": f"euler --max-cpu-seconds {FIVE}",
-        "paper_network": f"burgers --optimizer energy-large --network paper --max-cpu-seconds {FIVE}",
+        "minus_sin": f"burgers --cpu-seconds {FIVE}",
+        "minus_sin_long": f"burgers --cpu-seconds {FIFTEEN}",
+        "sin": f"burgers-sin --cpu-seconds {FIVE}",
+        "cos": f"burgers-cos --cpu-seconds {FIVE}",
+        "euler": f"euler --cpu-seconds {FIVE}",
+        "paper_network": f"burgers energy-large --network paper --cpu-seconds {FIVE}",
     },
     "rivals": {
-        rival: f"burgers --optimizer {rival} {tuned(rival)} --max-cpu-seconds {FIVE}"
-        for rival in ("adam", "lbfgs", "ssbroyden")
+        rival: f"burgers {rival} {tuned(rival)} --cpu-seconds {FIVE}" for rival in ("adam", "lbfgs", "ssbroyden")
     },
 }
 

@@ -14,17 +14,17 @@ from typing import Any
 from suites import Suites, measure
 
 OUT = Path(__file__).parent.parent / "results" / "vmc.json"
-METROPOLIS = "--set chain=metropolis"  # measured before there was a better chain
+METROPOLIS = "--chain metropolis"  # measured before there was a better chain
 SUITES: Suites = {
     "table": {
-        "he": "vmc-he --max-cpu-seconds 300",
-        "be": f"vmc-be {METROPOLIS} --max-cpu-seconds 1200",
-        "be_spring": "vmc-be --optimizer spring --max-cpu-seconds 1200",
-        "li2": f"vmc-li2 {METROPOLIS} --max-cpu-seconds 1800",
-        "h10": "vmc-h10 --max-cpu-seconds 3600",
-        "n2_start_400": f"vmc-n2 {METROPOLIS} pretrain=400 --max-steps 400",
-        "n2_start": f"vmc-n2 {METROPOLIS} --max-steps 2000",
-        "n2": "vmc-n2 --max-cpu-seconds 7200",
+        "he": "vmc-he --cpu-seconds 300",
+        "be": f"vmc-be {METROPOLIS} --cpu-seconds 1200",
+        "be_spring": "vmc-be spring --cpu-seconds 1200",
+        "li2": f"vmc-li2 {METROPOLIS} --cpu-seconds 1800",
+        "h10": "vmc-h10 --cpu-seconds 3600",
+        "n2_start_400": f"vmc-n2 {METROPOLIS} --pretrain 400 --steps 400",
+        "n2_start": f"vmc-n2 {METROPOLIS} --steps 2000",
+        "n2": "vmc-n2 --cpu-seconds 7200",
     },
 }
 

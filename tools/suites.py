@@ -15,11 +15,13 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
-from angd.program.main import parse
-from angd.train.config import BUDGETS
+from angd.problems.lookup import find_task
+from angd.program.arguments import parse
+from angd.program.commands.run import RunOptions
+from angd.train.config import BUDGETS, Config
 from angd.train.environment import stamp
 from angd.train.files import write_atomically
-from angd.train.folder import Row, RunFolder
+from angd.train.folder import Record, RunFolder
 
 LOOKS = 60
 MEASURED = Path("runs") / "measured"
@@ -41,10 +43,10 @@ def run(arguments: str, row: str, seed: int, core: int) -> dict[str, Any]:
     angd = [sys.executable, "-m", "angd.program.main", "run", *begun_or_resumed(arguments, seed, folder)]
     command = ["taskset", "-c", str(core), *angd, "--checkpoint-seconds", "300"]
     subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=True)
-    rows, summary = folder.rows(), folder.read("summary.json")
-    names = list(rows[-1].errors)
-    kept = rows[:: max(1, len(rows) // LOOKS)]
-    kept = kept if kept[-1] is rows[-1] else [*kept, rows[-1]]
+    seen, summary = folder.records(), folder.read("summary.json") or {}
+    names = list(seen[-1].errors)
+    kept = seen[:: max(1, len(seen) // LOOKS)]
+    kept = kept if kept[-1] is seen[-1] else [*kept, seen[-1]]
     records = [[round(r.cpu_seconds, 1), r.step, r.loss, *(r.errors.get(name) for name in names)] for r in kept]
     found = {
         "row": row,
@@ -61,7 +63,7 @@ def run(arguments: str, row: str, seed: int, core: int) -> dict[str, Any]:
 def begun_or_resumed(arguments: str, seed: int, folder: RunFolder) -> list[str]:
     """Arguments that go on with the run in a folder, if it is the same but for shorter limits, or begin it anew."""
     given = [*arguments.split(), "--seed", str(seed)]
-    wanted = parse(["run", *given]).plan()[1]
+    wanted = complete(parse(["run", *given], {"run": RunOptions}).plan()[1])
     limits = {name: value for name in BUDGETS if (value := getattr(wanted, name)) is not None}
     if folder.exists and not folder.config().differences(wanted) and not beyond(folder, limits):
         flags = [text for name, value in limits.items() for text in (f"--{name.replace('_', '-')}", str(value))]
@@ -70,15 +72,20 @@ def begun_or_resumed(arguments: str, seed: int, folder: RunFolder) -> list[str]:
     return [*given, "--out", str(folder.path)]
 
 
-def spent(row: Row) -> dict[str, float]:
-    """What a run had used at a look, by the names of the limits."""
-    return {"max_steps": row.step, "max_seconds": row.seconds, "max_cpu_seconds": row.cpu_seconds}
+def complete(config: Config) -> Config:
+    """With all options, as folders have it."""
+    return config.completed(find_task(config.task, config.arguments))[0]
+
+
+def spent(record: Record) -> dict[str, float]:
+    """What a run had used at an evaluation, by the names of the limits."""
+    return {name: getattr(record, "step" if name == "steps" else name) for name in BUDGETS}
 
 
 def beyond(folder: RunFolder, limits: dict[str, float]) -> bool:
     """Whether a run has gone further than a limit, by more than its last step."""
-    last = folder.rows()[-1:]
-    return any(spent(row)[name] > 1.01 * limits[name] for row in last for name in limits)
+    last = folder.records()[-1:]
+    return any(spent(record)[name] > 1.01 * limits[name] for record in last for name in limits)
 
 
 def measure(

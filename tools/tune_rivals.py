@@ -10,32 +10,34 @@ import json
 import sys
 from pathlib import Path
 
+from angd.program.arguments import parse
 from angd.program.commands.sweep import SweepOptions, sweep
 from angd.train.environment import stamp
 from angd.train.files import write_atomically
 
 OUT = Path(__file__).parent.parent / "results" / "rivals.json"
 # method: steps of those that reach the end, and what is tried
-GRIDS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "adam": (30000, ("rate=2e-3,5e-3,1e-2", "halving=6000,12000", "points=fresh,adaptive")),
-    "lbfgs": (6000, ("keep=100,500,2000", "interior=1000,3000", "memory=50,100")),
-    "ssbroyden": (4000, ("keep=100,500,2000", "interior=1000,3000")),
+GRIDS: dict[str, tuple[int, str]] = {
+    "adam": (30000, "--rate 2e-3,5e-3,1e-2 --halving 6000,12000 --points fresh,adaptive"),
+    "lbfgs": (6000, "--keep 100,500,2000 --interior 1000,3000 --memory 50,100"),
+    "ssbroyden": (4000, "--keep 100,500,2000 --interior 1000,3000"),
 }
 
 
 def tune(method: str, work: Path) -> dict[str, object]:
     """The best options, and what it took to find them."""
     steps, grid = GRIDS[method]
-    options = SweepOptions("burgers", method, set=grid, steps=steps, out=work / f"sw-{method}")
+    size = ["--steps", str(steps), "--out", str(work / f"sw-{method}")]
+    options = parse(["sweep", "burgers", method, *grid.split(), *size], {"sweep": SweepOptions})
     options.check()
-    best, ranked = sweep(options)
-    spent = sum(rows[-1].cpu_seconds for _, rows in ranked if rows)
+    best, ranked, _ = sweep(options)
+    spent = sum(records[-1].cpu_seconds for _, records in ranked if records)
     last = ranked[0][1][-1]
     return {
         "tried": len(ranked),
         "steps": steps,
         "cpu_seconds": round(spent),
-        "best": options.chosen(best),
+        "best": {name: best.options[name] for name in options.values()},
         "best_error": last.error,
         "best_cpu_seconds": round(last.cpu_seconds),
     }

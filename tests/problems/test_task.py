@@ -15,7 +15,7 @@ from angd.problems.task import Task
 from angd.problems.vmc import Molecule
 from angd.recipes.choice import chosen, default
 from angd.recipes.pinn import GaussNewton
-from angd.train.loop import Budget, Stand, train
+from angd.train.loop import Budget, TrainState, train
 from angd.view.fields import draw_solution
 
 BOX = Box((0.0, 1.0))
@@ -35,7 +35,7 @@ FEW = GaussNewton(interior=20, condition=2)
 
 def trained(task, steps, seed=0):
     recipe = FEW.phases(task)
-    begin = Stand(task.start(jax.random.key(seed)))
+    begin = TrainState(task.start(jax.random.key(seed)))
     *_, (last, _) = train(task.problem, recipe, begin, jax.random.key(1), Budget(steps=steps))
     return last.params
 
@@ -100,7 +100,9 @@ def test_a_density_that_knows_no_loss_is_trained_on_given_samples():
 
     task = Task(Shifted(), params=jnp.zeros(1), samples=sampler)
     _, recipe = chosen(None, task, {"norm": 1.0})
-    seen = list(train(task.problem, recipe.phases(task), Stand(task.start(None)), jax.random.key(0), Budget(steps=30)))
+    seen = list(
+        train(task.problem, recipe.phases(task), TrainState(task.start(None)), jax.random.key(0), Budget(steps=30))
+    )
     assert float(jnp.abs(seen[-1][0].params[0] - 3.0)) < 1.0
 
 
