@@ -11,6 +11,7 @@ import pytest
 
 from angd.problems.flows import build
 from angd.program import main as cli
+from angd.program.commands.listing import ListOptions
 from angd.program.flow_catalogue import FLOWS
 from angd.program.main import main
 
@@ -237,7 +238,7 @@ def test_a_warning_is_a_sentence_without_a_place_in_the_code(monkeypatch, capsys
         warnings.warn("30 residuals cannot hold 62 parameters.", stacklevel=1)
         return 0
 
-    monkeypatch.setitem(cli.COMMANDS, "list", (cli.ListOptions, careless))
+    monkeypatch.setitem(cli.COMMANDS, "list", (ListOptions, careless))
     shown = warnings.showwarning
     assert main(["list"]) == 0
     assert capsys.readouterr().err == "angd: 30 residuals cannot hold 62 parameters.\n"

@@ -112,7 +112,10 @@ def test_the_paper_s_network_has_its_size():
 
 def test_a_task_s_options_reach_the_whole_family_and_the_paper_s_network_its_own_recipe():
     euler = TASKS["euler"]
-    points = {name: suited(RECIPES[name].recipe, euler).interior for name in ("energy", "energy-trust", "energy-fast")}
+    points = {
+        name: suited(RECIPES[name].recipe, euler).options()["interior"]
+        for name in ("energy", "energy-trust", "energy-fast")
+    }
     assert points == {"energy": 1000, "energy-trust": 1000, "energy-fast": 2000}
     assert suited(RECIPES["adam"].recipe, euler) == RECIPES["adam"].recipe
     paper = {"network": "paper"}

@@ -11,6 +11,7 @@ import pytest
 
 import angd
 from angd import Samples
+from angd.method.baselines.base import report
 from angd.problems.pinn import Box, Condition, Network, Problem, d
 from angd.problems.vmc import GaussianStart, GroundState, Metropolis
 from angd.recipes import GaussNewton
@@ -68,6 +69,7 @@ def test_a_problem_is_solved_in_one_call_and_can_be_called():
     assert fit.result == "finished"
     assert len(fit.history["loss"]) == 15
     assert list(fit.history["step"]) == list(range(1, 16))
+    assert fit.info is not None
     assert fit.history["loss"][-1] == fit.records[-1].loss == float(fit.info.loss)
     assert set(fit.history) >= {"loss", "damping", "ratio", "norm", "restarted", "smallest", "seconds"}
     assert "finished" in repr(fit)
@@ -88,7 +90,7 @@ class Own(eqx.Module):
             params - 0.5 * slope,
             samples,
             state,
-            angd.method.baselines.base.report(loss, slope, -slope, jnp.asarray(True)),
+            report(loss, slope, -slope, jnp.asarray(True)),
         )
 
 
@@ -221,7 +223,7 @@ def test_an_interrupt_returns_what_there_is():
 def test_an_error_inside_a_problem_is_raised_where_it_is():
     class Broken(eqx.Module):
         def residual(self, params, x):
-            return undefined_name
+            raise NameError("undefined_name")
 
     with pytest.raises(NameError, match="undefined_name"):
         quiet(Broken(), ANGD, params=jnp.zeros(2), samples=POINTS, steps=2)

@@ -1,5 +1,7 @@
 """Runs in their folders: begun, stopped in every way there is, gone on with, and never half-written."""
 
+import contextlib
+import inspect
 import json
 import os
 import random
@@ -46,11 +48,12 @@ def test_a_run_leaves_a_folder_that_says_everything(tmp_path):
     assert [record.step for record in records] == list(range(1, 13))
     assert folder.records() == records
     assert folder.config().differences(run.config) == []
-    assert folder.read("environment.json")["packages"]["jax"]
+    assert (folder.read("environment.json") or {})["packages"]["jax"]
     solution = folder.read_arrays("solution.npz")
     error = np.linalg.norm(solution["u found"] - solution["u exact"]) / np.linalg.norm(solution["u exact"])
     assert error == pytest.approx(records[-1].errors["u"])
     summary = folder.read("summary.json")
+    assert summary is not None
     assert (summary["steps"], summary["result"], summary["error"]) == (12, "finished", records[-1].errors["u"])
     assert same(whole(tmp_path / "again", folder.config())) == same(records)
 
@@ -168,7 +171,8 @@ def test_an_edited_step_counter_or_seed_is_noticed(tmp_path, edit):
         with np.load(file) as stored:
             arrays = dict(stored)
         head = json.loads(str(arrays["head"]))
-        np.savez(file, **arrays | {"head": np.array(json.dumps(head | {"k": 2}))})
+        edited = arrays | {"head": np.array(json.dumps(head | {"k": 2}))}
+        np.savez(file, allow_pickle=False, **edited)
     with (
         pytest.warns(UserWarning, match="is not what was saved"),
         pytest.raises(ValueError, match=r"No checkpoint in .* is whole"),
@@ -244,7 +248,7 @@ def poisoned(settings, monkeypatch, after, spoil):
         return spoil(samples) if len(calls) > after else samples
 
     # The sampler counts its calls, so it must not be compiled.
-    monkeypatch.setattr(loop, "_draw", loop._draw.__wrapped__)
+    monkeypatch.setattr(loop, "_draw", inspect.unwrap(loop._draw))
     spoilt = replace(phase, sampler=sampler)
     return replace(setup, phases=[spoilt, spoilt])
 
@@ -395,6 +399,36 @@ def test_a_signal_stops_after_the_step_saves_and_says_how_to_go_on(tmp_path, num
     summary = json.loads(out.splitlines()[-1])
     assert int(checkpoint_of(path).stem) == summary["steps"]
     assert "go on with" in summary["result"]
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.02, 1.5])
+def test_two_signals_lose_nothing(tmp_path, pause):
+    """Within a moment they are one; later the second does not wait for the step, and the last whole one is saved."""
+    path = tmp_path / "run"
+    process = start(["heat", "adam", "--interior", "30", "--condition", "8", "--steps", "400", "--out", str(path)])
+    wait_for(path / "metrics.jsonl", 5, process)
+    process.send_signal(signal.SIGINT)
+    time.sleep(pause)
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode in (130, 143)
+    assert int(checkpoint_of(path).stem) >= RunFolder(path).records()[-1].step
+
+
+def test_a_sweep_stops_at_a_signal_and_goes_on(tmp_path):
+    path = tmp_path / "sweep"
+    few = ["--interior", "30", "--condition", "8", "--grid", "none", "--rate", "1e-3,1e-2", "--steps", "60"]
+    arguments = ["sweep", "heat", "adam", *few, "--rungs", "2", "--out", str(path)]
+    command = [sys.executable, "-c", PAUSE, *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(path / "000" / "metrics.jsonl", 5, process)
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 143, error
+    assert "the same command goes on" in error
+    assert int(checkpoint_of(path / "000").stem) == RunFolder(path / "000").records()[-1].step
+    assert main([*arguments, "--quiet"]) == 0
 
 
 KILLS = [pytest.param("adam", 1), pytest.param("energy", 20, marks=pytest.mark.slow)]

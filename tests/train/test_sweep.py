@@ -5,7 +5,7 @@ import math
 import pytest
 
 from angd.program.arguments import parse
-from angd.program.commands.sweep import SweepOptions, sweep
+from angd.program.commands.sweep import Asked, SweepOptions, sweep
 from angd.train.folder import Record
 from angd.train.sweep import configurations, halving
 
@@ -84,7 +84,7 @@ def test_ground_states_are_judged_on_fresh_walkers_after_their_pretraining(tmp_p
     options.check()
     stops = options.stops(3)
     assert stops == [4, 7]
-    _, ranked, _ = sweep(options)
+    _, ranked, _ = sweep(options, Asked())
     last = []
     for _, records in ranked:
         judged = [(record.step, record.test_loss) for record in records if record.test_loss is not None]

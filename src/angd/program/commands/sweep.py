@@ -102,7 +102,17 @@ class SweepOptions:
         return [Config.of(self.task, self.recipe, options, arguments, seed=self.seed) for options in tried]
 
 
-def sweep(options: SweepOptions) -> tuple[Config, list[tuple[Config, list[Record]]], float]:
+@dataclass
+class Asked:
+    """Whether a signal has asked to stop, and which."""
+
+    number: int | None = None
+
+    def __call__(self, name: str, number: int) -> None:
+        self.number = number
+
+
+def sweep(options: SweepOptions, asked: Asked) -> tuple[Config, list[tuple[Config, list[Record]]], float]:
     """The best configuration, all with what was seen of them, the best first, and what a run usually takes."""
     tried = options.candidates()
     _, task, _ = opened(tried[0])
@@ -120,8 +130,14 @@ def sweep(options: SweepOptions) -> tuple[Config, list[tuple[Config, list[Record
         config = replace(config, steps=stops[-1], cpu_seconds=None)
         title = f"{config.recipe} {number + 1} of {len(made)}"
         watch = (Silent if options.quiet else Watch)(title, budget_of(config).spent)
-        run = Run(prepare(task, recipe, config.seed), config, options.folder / f"{number:03d}", 1e9, stops)
-        yield from run.records(watch)
+        run = Run(prepare(task, recipe, config.seed), config, options.folder / f"{number:03d}", judged=stops)
+
+        def on_step(*seen: Any) -> None:
+            watch(*seen)
+            if asked.number is not None:
+                raise KeyboardInterrupt  # the run saves its last step
+
+        yield from run.records(on_step)
 
     numbers = [{"number": i} for i in range(len(made))]
     entries = halving(start, numbers, stops, by=lambda record: record.value(options.by))
@@ -131,11 +147,15 @@ def sweep(options: SweepOptions) -> tuple[Config, list[tuple[Config, list[Record
 
 def run_sweep(options: SweepOptions) -> int:
     """Do it."""
+    from angd.train.signals import Stopper
+
+    asked = Asked()
     try:
-        best, ranked, seconds = sweep(options)
+        with Stopper(asked):
+            best, ranked, seconds = sweep(options, asked)
     except KeyboardInterrupt:
         print("angd: stopped; the same command goes on.", file=sys.stderr)
-        return 130
+        return 128 + (asked.number or 2)
     config, names = replace(best, steps=None, cpu_seconds=seconds), list(options.values())
     folder = RunFolder(options.folder)
     folder.write("best.json", config.to_dict())
