@@ -6,6 +6,8 @@
 On several hosts call `jax.distributed.initialize` first and give each host its own samples: `split` joins them.
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -36,7 +38,8 @@ def split(samples: PyTree, over: Mesh | None = None) -> PyTree:
     """Samples with their leading axis spread over the devices; each host passes its own part.
 
     Single numbers, such as the width of a Markov chain's proposals, are copied. With several hosts the
-    weights are divided by their number, so that they still add up to what one host would have.
+    weights are divided by their number, so that they still add up to what one host would have; for that, every host
+    must hold as many samples, on as many devices, as the others.
 
     **Arguments:**
 
@@ -46,10 +49,12 @@ def split(samples: PyTree, over: Mesh | None = None) -> PyTree:
     **Returns:** the same pytree, sharded.
     """
     where = over or mesh()
-    hosts = len({device.process_index for device in where.devices.flat})
-    share = where.size // hosts
-    lengths = {leaf.shape[0] for leaf in jax.tree.leaves(samples) if leaf.ndim}
-    bad = sorted(n for n in lengths if n % share)
+    devices = Counter(device.process_index for device in where.devices.flat)
+    hosts, share = len(devices), where.size // len(devices)
+    own = [leaf.shape[0] for leaf in jax.tree.leaves(samples) if leaf.ndim]
+    if hosts > 1:
+        check_shares(list(devices.values()), _of_all_hosts(own))
+    bad = sorted(n for n in set(own) if n % share)
     if bad:
         raise ValueError(f"{bad[0]} samples cannot be split evenly over {share} devices: use a multiple of {share}.")
 
@@ -60,6 +65,29 @@ def split(samples: PyTree, over: Mesh | None = None) -> PyTree:
         return jax.make_array_from_process_local_data(sharding, np.asarray(leaf))
 
     return jax.tree.map(place, samples if hosts == 1 else _divide(samples, hosts))
+
+
+def check_shares(devices: Sequence[int], lengths: Sequence[Sequence[int]]) -> None:
+    """Refuse hosts with unequal shares: their weights would not add up.
+
+    **Arguments:** `devices` of each host; `lengths`, for each host those of its arrays, in the same order.
+    """
+    if len(set(devices)) > 1:
+        raise ValueError(f"The hosts have {_each(devices)} devices: give the mesh as many of each.")
+    for shares in zip(*lengths, strict=True):
+        if len(set(shares)) > 1:
+            raise ValueError(f"The hosts hold {_each(shares)} samples: give each host as many as the others.")
+
+
+def _each(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
+
+
+def _of_all_hosts(lengths: list[int]) -> list[list[int]]:
+    """What every host says of its own samples."""
+    from jax.experimental.multihost_utils import process_allgather
+
+    return np.asarray(process_allgather(np.asarray(lengths))).tolist()
 
 
 def constrained(samples: PyTree, over: Mesh) -> PyTree:

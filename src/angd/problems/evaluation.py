@@ -1,6 +1,7 @@
 """How good parameters are: errors against what is known, the loss at held-out points, observables, the Markov chain."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,14 +31,17 @@ class Evaluation:
 class Evaluator:
     """Compiled once for a task, used for all its runs.
 
-    **Arguments:** `task`; `problem`, as the recipe trains it, by default the task's own.
+    **Arguments:** `task`; `problem`, as the recipe trains it, by default the task's own; `counts`, points of the grid
+    along each coordinate, by default those of the reference, or `GRID`; `points`, held-out points inside the domain.
     """
 
-    def __init__(self, task: Task, problem: Any = None):
+    def __init__(
+        self, task: Task, problem: Any = None, counts: Sequence[int] | None = None, points: int = TEST_POINTS
+    ):
         self.task, self.problem = task, task.problem if problem is None else problem
-        self.solution = solution_of(task)
+        self.solution = solution_of(task, counts)
         self._compare = self.solution if task.exact is not None or task.reference is not None else None
-        self._held_out = held_out_loss(task)
+        self._held_out = held_out_loss(task, points)
         self._observables = {name: jax.jit(f) for name, f in task.observables.items()}
 
     def __call__(self, params: PyTree, samples: Any, loss: float, pretraining: bool = False) -> Evaluation:
@@ -68,8 +72,10 @@ def _masked(problem: Any, params: PyTree, xs: Any) -> Any:
     return jnp.sum(~jnp.isfinite(problem.local_energies(params, xs)))
 
 
-def held_out_loss(task: Task) -> Callable[[PyTree], float] | None:
+def held_out_loss(task: Task, points: int = TEST_POINTS) -> Callable[[PyTree], float] | None:
     """The loss at samples that no optimiser sees; None where there are none.
+
+    **Arguments:** `task`; `points` inside its domain, and a quarter as many of each condition.
 
     **Returns:** a function of the parameters.
     """
@@ -77,7 +83,7 @@ def held_out_loss(task: Task) -> Callable[[PyTree], float] | None:
     if samples is None and hasattr(task.problem, "places"):
         from angd.problems.pinn import Sobol
 
-        counts = task.counts(TEST_POINTS, TEST_POINTS // 4)
+        counts = task.counts(points, max(points // 4, 1))
         samples = Sobol(**counts)(jax.random.key(TEST_KEY), task.problem, None)
     if samples is None or not (task.is_residual or hasattr(task.problem, "loss")):
         return None
@@ -93,14 +99,16 @@ def _loss(task: Task, params: PyTree, samples: Any) -> Any:
     return Energy().loss(task.problem, params, samples)
 
 
-def solution_of(task: Task) -> Callable[[PyTree], Solution] | None:
+def solution_of(task: Task, counts: Sequence[int] | None = None) -> Callable[[PyTree], Solution] | None:
     """The fields on a grid, beside the exact ones where they are known; None where there is nothing to draw.
+
+    **Arguments:** `task`; `counts`, points of the grid along each coordinate.
 
     **Returns:** a function of the parameters.
     """
     if not hasattr(task.problem, "field"):
         return None
-    z, exact = _known(task)
+    z, exact = _known(task, counts)
     if z is None:
         return None
     compiled = jax.jit(lambda params: task.field(params, jnp.asarray(z)).reshape(len(z), -1))
@@ -118,24 +126,39 @@ def field_names(count: int) -> tuple[str, ...]:
     return ("u",) if count == 1 else tuple(f"u{i}" for i in range(1, count + 1))
 
 
-def _known(task: Task) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
+def _known(task: Task, counts: Sequence[int] | None) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
     """Points to draw at, and exact values by field."""
     if task.reference is not None:
-        z, values = task.reference() if callable(task.reference) else task.reference
+        z, values = _reference(task, counts)
         return np.asarray(z), {name: np.asarray(value) for name, value in values.items()}
-    z = grid(task)
+    z = grid(task, counts)
     if z is None or task.exact is None:
         return z, {}
     columns = np.asarray(jax.vmap(task.exact)(jnp.asarray(z))).reshape(len(z), -1).T
     return z, dict(zip(task.fields or field_names(len(columns)), columns, strict=True))
 
 
-def grid(task: Task) -> np.ndarray | None:
+def _reference(task: Task, counts: Sequence[int] | None) -> Any:
+    if counts is None or not callable(task.reference):
+        if counts is not None:
+            raise ValueError(f"{task.name}: its reference is known at its own points only; leave the grid out.")
+        return task.reference() if callable(task.reference) else task.reference
+    try:
+        inspect.signature(task.reference).bind(counts)
+    except TypeError:
+        raise ValueError(f"{task.name}: its reference takes no grid, reference(counts); leave the grid out.") from None
+    return task.reference(counts)  # pyright: ignore[reportCallIssue]
+
+
+def grid(task: Task, counts: Sequence[int] | None = None) -> np.ndarray | None:
     """Even points of the domain: along its first two coordinates, the others in the middle of their intervals."""
     intervals = getattr(getattr(task.problem, "domain", None), "intervals", None)
     if not intervals:
         return None
-    counts = GRID[min(len(intervals), 2)]
+    usual = GRID[min(len(intervals), 2)]
+    if counts is not None and len(counts) != len(usual):
+        raise ValueError(f"{task.name}: its grid takes {len(usual)} numbers of points, got {len(counts)}.")
+    counts = usual if counts is None else counts
     axes = [np.linspace(a, b, n) for (a, b), n in zip(intervals, counts, strict=False)]
     axes += [np.array([(a + b) / 2]) for a, b in intervals[2:]]
     return np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1)

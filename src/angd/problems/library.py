@@ -4,7 +4,7 @@ What is known before a task is built (its text, its kind, its options) stands he
 called. Imports nothing heavy.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,8 +46,8 @@ def _burgers(initial: str) -> Callable[[str], dict[str, Any]]:
     def make(network: str) -> dict[str, Any]:
         from angd.problems.pinn import burgers as equation
 
-        def reference() -> Any:
-            z, u = equation.reference(initial)
+        def reference(counts: Sequence[int] | None = None) -> Any:
+            z, u = equation.reference(initial, *_even(counts, 2))
             return z, {"u": u}
 
         return _in_time(equation.burgers(initial, _network(network)), reference)
@@ -58,8 +58,8 @@ def _burgers(initial: str) -> Callable[[str], dict[str, Any]]:
 def _euler(network: str) -> dict[str, Any]:
     from angd.problems.pinn import euler as gas
 
-    def reference() -> Any:
-        z, states = gas.reference()
+    def reference(counts: Sequence[int] | None = None) -> Any:
+        z, states = gas.reference(*_even(counts, 1))
         return z, dict(zip(gas.FIELDS, states.T, strict=True))
 
     return _in_time(gas.euler(_network(network, outputs=3)), reference)
@@ -68,11 +68,18 @@ def _euler(network: str) -> dict[str, Any]:
 def _heat(network: str) -> dict[str, Any]:
     from angd.problems.pinn import heat as equation
 
-    def reference() -> Any:
-        z, u = equation.reference()
+    def reference(counts: Sequence[int] | None = None) -> Any:
+        z, u = equation.reference(*reversed(_even(counts, 2)))
         return z, {"u": u}
 
     return _in_time(equation.heat(_network(network)), reference)
+
+
+def _even(counts: Sequence[int] | None, coordinates: int) -> Sequence[int]:
+    """Points along each coordinate of a reference's grid, its own by default."""
+    if counts is not None and len(counts) != coordinates:
+        raise ValueError(f"The grid of this task takes {coordinates} numbers of points, got {len(counts)}.")
+    return counts or ()
 
 
 def _in_time(problem: Any, reference: Callable[[], Any]) -> dict[str, Any]:

@@ -30,8 +30,9 @@ class Task:
       `variation`).
     - `name`, `about`: for folders and reports; `about` is one line.
     - `exact`: the solution at one point, `z` → number or vector, a JAX function. Optional.
-    - `reference`: points and values of each field there, `(z, {"u": values})`, or a function that returns them;
-      instead of `exact`. Optional.
+    - `reference`: points and values of each field there, `(z, {"u": values})`, or a function that returns them, of
+      nothing or of the numbers of points along each coordinate (None for the usual ones); instead of `exact`.
+      Optional.
     - `energy`: the reference energy of a ground state. Optional.
     - `fields`: names of the components of the field, `("u",)` by default.
     - `coordinates`: names of the coordinates, for figures.
@@ -50,7 +51,7 @@ class Task:
     name: str = "problem"
     about: str = ""
     exact: Callable[[Any], Any] | None = None
-    reference: Reference | Callable[[], Reference] | None = None
+    reference: Reference | Callable[..., Reference] | None = None
     energy: float | None = None
     fields: tuple[str, ...] | None = None
     coordinates: tuple[str, ...] | None = None

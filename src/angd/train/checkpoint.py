@@ -23,7 +23,7 @@ from angd.train.files import write_atomically
 from angd.train.loop import TrainState
 
 KEEP = 2
-NUMBERS = ("k", "phase", "began", "ended", "rejected", "seconds", "cpu_seconds")
+NUMBERS = ("k", "phase", "began", "ended", "rejected", "recoveries", "seconds", "cpu_seconds")
 TREES = ("params", "samples", "state")
 HEAD = "head"  # the member of a file that is not an array of the run
 
@@ -46,6 +46,25 @@ class Checkpoints:
         """Those that are there, in order."""
         return sorted(int(file.stem) for file in self.path.glob("*.npz") if file.stem.isdecimal())
 
+    @property
+    def best(self) -> int:
+        """The step with the smallest error among those that are there."""
+        errors = {step: self._error(step) for step in self._some()}
+        return min(errors, key=lambda step: (errors[step], -step))
+
+    def _some(self) -> list[int]:
+        if not self.steps:
+            raise ValueError(f"{str(self.path)!r} holds no checkpoint yet.")
+        return self.steps
+
+    def chosen(self, step: int | None = None) -> int:
+        """That step if it is there, the last by default."""
+        steps = self._some()
+        if step is not None and step not in steps:
+            kept = ", ".join(map(str, steps))
+            raise ValueError(f"{str(self.path)!r} holds no checkpoint of step {step}; there are those of {kept}.")
+        return steps[-1] if step is None else step
+
     def save(self, state: TrainState, error: float) -> None:
         """Keep where the run stands; nothing happens where this step is kept already."""
         if state.k in self.steps:
@@ -65,7 +84,7 @@ class Checkpoints:
                 arrays, head = self.read(step)
                 template = like(head["phase"])
                 trees = with_leaves({name: getattr(template, name) for name in TREES}, arrays, self._file(step))
-                return replace(template, **trees, **{name: head[name] for name in NUMBERS})
+                return replace(template, **trees, **{name: head[name] for name in NUMBERS if name in head})
             except Damaged as error:
                 warnings.warn(f"{error} The run goes on from the one before it.", stacklevel=2)
         if self.steps:
@@ -81,9 +100,7 @@ class Checkpoints:
 
         **Arguments:** `like`, parameters of the same structure; `step`.
         """
-        if not self.steps:
-            raise ValueError(f"{str(self.path)!r} holds no checkpoint yet.")
-        arrays, _ = self.read(self.steps[-1] if step is None else step)
+        arrays, _ = self.read(self.chosen(step))
         chosen = {name: array for name, array in arrays.items() if name.startswith("['params']")}
         return with_leaves({"params": like}, chosen, self.path)["params"]
 
@@ -112,10 +129,8 @@ class Checkpoints:
 
     def _prune(self) -> None:
         """Remove all but the last ones and the best."""
-        steps = self.steps
-        errors = {step: self._error(step) for step in steps}
-        best = min(steps, key=lambda step: (errors[step], -step))
-        for step in steps[:-KEEP]:
+        best = self.best
+        for step in self.steps[:-KEEP]:
             if step != best:
                 self._file(step).unlink(missing_ok=True)
 

@@ -19,11 +19,13 @@ BUDGETS = ("steps", "seconds", "cpu_seconds")
 RANGES = {
     "seed": (int, 0, 10**9),
     "max_rejections": (int, 1, 10**9),
+    "recover": (int, 0, 10**9),
     "steps": (int, 1, 10**12),
     "seconds": (float, 1e-3, 1e9),
     "cpu_seconds": (float, 1e-3, 1e9),
 }
 PRECISIONS = ("f64", "f32")
+FREE = {*BUDGETS, "max_rejections", "recover", "source"}  # what may change while a run remains the same
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ class Config:
       made in Python, what it looks like.
     - `options`: those of the recipe that differ from its defaults, all of them once the task is known.
     - `arguments` of the task: `network`, `charge`, `spin`.
+    - `recover`: go back to the last good state after so many steps in a row that are not finite; 0 is never.
     - `source`: the user's file and a hash of its text.
+    - `start`: of a branch, the folder and the step whose parameters it starts from, and a hash of them.
     - `python`: the run was begun by a call of `angd.fit` that the program cannot repeat.
     """
 
@@ -52,7 +56,9 @@ class Config:
     seconds: float | None = None
     cpu_seconds: float | None = None
     max_rejections: int = 50
+    recover: int = 0
     source: Mapping[str, str] | None = None
+    start: Mapping[str, Any] | None = None
     python: bool = False
 
     @classmethod
@@ -122,8 +128,7 @@ class Config:
     def differences(self, other: "Config") -> list[str]:
         """What would make another run of this one: everything but the limits."""
         mine, theirs = self.to_dict(), other.to_dict()
-        free = {*BUDGETS, "max_rejections", "options", "source"}
-        names = [name for name in mine if name not in free and mine[name] != theirs[name]]
+        names = [name for name in mine if name not in {*FREE, "options"} and mine[name] != theirs[name]]
         keys = mine["options"].keys() | theirs["options"].keys()
         return names + sorted(k for k in keys if mine["options"].get(k) != theirs["options"].get(k))
 
@@ -137,7 +142,7 @@ class Config:
     def from_dict(cls, data: Any, source: str) -> "Config":
         """Read back, with a sentence for whatever is wrong."""
         _check_form(data, source, {spec.name for spec in fields(cls)})
-        settings = {k: v for k, v in data.items() if k in RANGES or k in ("precision", "source")}
+        settings = {k: v for k, v in data.items() if k in RANGES or k in ("precision", "source", "start")}
         if data.get("python"):
             check_settings({k: v for k, v in settings.items() if k != "source"})
             return cls(**{k: v for k, v in data.items() if k != "format"})
@@ -178,12 +183,14 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         option = f"--{name.replace('_', '-')}"
         if name == "precision" and value not in PRECISIONS:
             raise ValueError(f"{option} must be one of {', '.join(PRECISIONS)}, got {value!r}.")
-        if name in RANGES and value is not None:
+        if name in RANGES and not (value is None and name in BUDGETS):
             kind, low, high = RANGES[name]
             words = "a whole number" if kind is int else "a number"
             fits = isinstance(value, int | kind) and not isinstance(value, bool) and low <= value <= high
             if not fits:
                 raise ValueError(f"{option} must be {words} from {low:g} to {high:g}, got {value!r}.")
+    if settings.get("recover", 0) >= settings.get("max_rejections", Config.max_rejections):
+        raise ValueError("--recover must be smaller than --max-rejections, at which a run gives up.")
 
 
 def _typed(recipe: str, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,6 +216,7 @@ def _check_form(data: Any, source: str, known: set[str]) -> None:
         ("options", dict),
         ("arguments", dict),
         ("source", dict | None),
+        ("start", dict | None),
     ):
         if name in data and not isinstance(data[name], kind):
             raise ValueError(f"{source}: {name} must not be {data[name]!r}.")

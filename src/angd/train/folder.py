@@ -1,11 +1,13 @@
 """A run's folder, in which nothing is ever half-written.
 
     config.json        what was run; running it again gives the same numbers
+    start.npz          of a branch, the parameters it starts from
     task.json          what the task is about, for reports
     environment.json   versions and machine
     metrics.jsonl      one line for each evaluation, written in one go
     checkpoints/       the last ones and the best
     summary.json       how it ended
+    evaluation.json    what `angd evaluate` found
     solution.npz       fields at the end on a grid, with the exact ones
     figures/           drawn at the end
 
@@ -88,18 +90,26 @@ class RunFolder:
             hint = f"go on with it, --resume {self.path}, or" if self.exists else "please"
             raise ValueError(f"{str(self.path)!r} is not empty: {hint} name another folder.")
 
-    def create(self, config: Config, environment: dict[str, Any], about: Mapping[str, Any]) -> None:
+    def create(
+        self,
+        config: Config,
+        environment: dict[str, Any],
+        about: Mapping[str, Any],
+        start: Mapping[str, Any] | None = None,
+    ) -> None:
         """Begin a run here; a folder that holds something already is refused. The configuration comes last: without
-        it a run has not begun."""
+        it a run has not begun. `start` are the parameters of a branch."""
         self.check_free()
         self.path.mkdir(parents=True, exist_ok=True)
         self.write("environment.json", environment)
         self.write("task.json", dict(about))
+        if start is not None:
+            self.write_arrays("start.npz", start)
         self.write("config.json", config.to_dict())
 
     def _strangers(self) -> Iterator[Path]:
         """What a run that died in its first moment does not leave behind."""
-        own = (".lock", "environment.json", "task.json")
+        own = (".lock", "environment.json", "task.json", "start.npz")
         return (entry for entry in self.path.iterdir() if not entry.name.startswith(own) and entry.name[0] != ".")
 
     def config(self) -> Config:
@@ -183,10 +193,10 @@ class RunFolder:
         finally:
             os.close(handle)
 
-    def forget_after(self, step: int, regular: Callable[[int], bool]) -> list[Record]:
+    def forget_after(self, step: int, regular: Callable[[Record], bool]) -> list[Record]:
         """Drop records later than a step, which will come again, and those at an irregular end; return the others."""
         records = self.records()
-        kept = [record for record in records if record.step <= step and regular(record.step)]
+        kept = [record for record in records if record.step <= step and regular(record)]
         if len(kept) < len(records):
             text = "".join(json.dumps(asdict(record), ensure_ascii=False) + "\n" for record in kept)
             write_atomically(self.metrics_file, lambda temporary: temporary.write_text(text, encoding="utf-8"))

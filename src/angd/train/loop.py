@@ -57,6 +57,7 @@ class TrainState:
     - `phase`: the number of the present phase.
     - `began`: the step with which it began.
     - `ended`: its loss is low enough.
+    - `recoveries`: how often the run went back to an earlier state.
     - `seconds`, `cpu_seconds`: what is spent.
     """
 
@@ -68,6 +69,7 @@ class TrainState:
     began: int = 0
     ended: bool = False
     rejected: int = 0
+    recoveries: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 

@@ -10,11 +10,12 @@ from angd.address import blame
 from angd.method.step import Info
 from angd.recipes.base import INFINITE
 from angd.results import RESULTS
-from angd.train.checkpoint import Checkpoints
-from angd.train.config import BUDGETS, Config
+from angd.train.checkpoint import Checkpoints, named_leaves
+from angd.train.config import FREE, Config
 from angd.train.environment import environment
 from angd.train.folder import Record, RunFolder, finite
 from angd.train.loop import Budget, TrainState, is_evaluated, train
+from angd.train.recovery import MOST, RECOVERED, Recovery, cautious, told
 from angd.train.setup import Setup
 
 FINISHED = "finished"
@@ -74,7 +75,8 @@ class Run:
             self._same_run(self.folder)
         with self.folder.locked():
             if not self.folder.exists:
-                self.folder.create(self.config, environment(), about(self.setup))
+                start = None if self.config.start is None else named_leaves(self.setup.params)
+                self.folder.create(self.config, environment(), about(self.setup), start)
             kept = Checkpoints(self.folder.checkpoints, identity(self.config))
             start = kept.load(self.setup.at_phase) or self.state
             before = self._before(self.folder, start, budget)
@@ -115,7 +117,7 @@ class Run:
     def _undo(self, start: TrainState) -> None:
         """A run that never made a step leaves no folder that would be in the way of the next one."""
         if self.folder is not None and start.k == 0:
-            for name in ("config.json", "task.json", "environment.json"):
+            for name in ("config.json", "task.json", "environment.json", "start.npz"):
                 self.folder.forget(name)
 
     def _before(self, folder: RunFolder, start: TrainState, budget: Budget) -> list[Record]:
@@ -123,7 +125,8 @@ class Run:
         if budget.spent(start) >= 1:
             return folder.records()
         folder.forget("solution.npz")
-        return folder.forget_after(start.k, self._is_evaluated)
+        regular = lambda record: self._is_evaluated(record.step) or record.result.startswith(RECOVERED)  # noqa: E731
+        return folder.forget_after(start.k, regular)
 
     def _is_evaluated(self, k: int) -> bool:
         return is_evaluated(k) or k in self.judged
@@ -131,7 +134,7 @@ class Run:
     def _train(self, kept: Checkpoints | None, budget: Budget, now: _Now, on_step: OnStep | None) -> Generator[Record]:
         """Step, evaluate, save, until the budget or somebody says stop."""
         saved, retries, answer = time.monotonic(), 0, None
-        steps = train(self.setup.problem, self.setup.phases, now.state, self.setup.key, budget)
+        steps, recovery = self._steps(now.state, budget), Recovery(self.config.recover, now.state)
         while True:
             try:
                 state, info = steps.send(answer)
@@ -141,11 +144,14 @@ class Run:
             retries = retries + 1 if answer == "retry" else 0
             if answer == "retry" and retries <= RETRIES:
                 continue
-            answer = None
+            answer, note, good = None, None, recovery.good
+            if (back := recovery.seen(state, info)) is not None:
+                note = told(good, back, info, self.setup.phases[back.phase].optimiser)
+                state, steps = back, self._steps(back, budget)
             now.state = self.state = state
-            self.info, over = info, self._verdict(state, info, budget)
-            if self._is_evaluated(state.k) or over:
-                now.last = self._record(state, info)
+            self.info, over = info, self._verdict(state, info, budget, recovery.given_up(state))
+            if self._is_evaluated(state.k) or over or note:
+                now.last = self._record(state, info, note)
                 if self.folder is not None:
                     self.folder.append(now.last)
                 yield now.last
@@ -156,6 +162,10 @@ class Run:
                 saved = time.monotonic()
             if over:
                 return
+
+    def _steps(self, start: TrainState, budget: Budget) -> Generator[tuple[TrainState, Info], str | None]:
+        phases = cautious(self.setup.phases, start.recoveries)
+        return train(self.setup.problem, phases, start, self.setup.key, budget)
 
     def _asked(self, state: TrainState, info: Info) -> str | None:
         """What the callback says."""
@@ -182,7 +192,7 @@ class Run:
 
     def _save(self, kept: Checkpoints | None, now: _Now) -> None:
         """A checkpoint; whatever goes wrong with it is a matter of the disk."""
-        if kept is None or now.state.k == 0:
+        if kept is None or now.state.k == 0 or now.state.state is None:
             return
         self.on_saving(True)
         try:
@@ -193,15 +203,17 @@ class Run:
         finally:
             self.on_saving(False)
 
-    def _verdict(self, state: TrainState, info: Info, budget: Budget) -> bool:
+    def _verdict(self, state: TrainState, info: Info, budget: Budget, given_up: bool = False) -> bool:
         """Whether this was the last step; sets how the run ended."""
-        if state.rejected >= self.config.max_rejections:
+        if given_up:
+            self.result, self.code = f"{MOST} recoveries were in vain: {RESULTS[info.result]}", FAILED
+        elif state.rejected >= self.config.max_rejections:
             self.result, self.code = f"{state.rejected} steps in a row were rejected: {RESULTS[info.result]}", FAILED
         elif self.stop:
             self.result, self.code = self.stop
         return bool(self.code) or self.stop is not None or budget.spent(state) >= 1
 
-    def _record(self, state: TrainState, info: Info) -> Record:
+    def _record(self, state: TrainState, info: Info, note: str | None = None) -> Record:
         seen = self.setup.evaluate(state, float(info.loss))
         if self.setup.final is not None and state.k in self.judged:
             seen = replace(seen, test_loss=self.setup.final(state.params)["energy"])
@@ -212,7 +224,7 @@ class Run:
             info={name: finite(getattr(info, name)) for name in NUMBERS},
             accepted=bool(info.accepted),
             restarted=bool(info.restarted),
-            result=str(RESULTS[info.result]),
+            result=note or str(RESULTS[info.result]),
             test_loss=None if seen.test_loss is None else finite(seen.test_loss),
             errors={name: finite(value) for name, value in seen.errors.items()},
             observables={name: finite(value) for name, value in seen.observables.items()},
@@ -235,6 +247,7 @@ class Run:
             "recipe": self.config.recipe,
             "seed": self.config.seed,
             "steps": self.state.k,
+            **({"recoveries": self.state.recoveries} if self.state.recoveries else {}),
             "seconds": round(self.state.seconds, 3),
             "cpu_seconds": round(self.state.cpu_seconds, 3),
             "loss": last.loss if last else None,
@@ -253,8 +266,8 @@ def budget_of(config: Config) -> Budget:
 
 def identity(config: Config) -> dict[str, Any]:
     """What makes a run another one; limits may change."""
-    free = {*BUDGETS, "max_rejections", "source"}
-    return {name: value for name, value in config.to_dict().items() if name not in free}
+    found = {name: value for name, value in config.to_dict().items() if name not in FREE}
+    return {name: value for name, value in found.items() if (name, value) != ("start", None)}
 
 
 def about(setup: Setup) -> dict[str, Any]:

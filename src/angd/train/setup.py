@@ -48,19 +48,23 @@ class Setup:
         return replace(TrainState(params), samples=samples, state=state, phase=phase)
 
 
-def prepare(task: Task, recipe: Recipe, seed: int) -> Setup:
+def prepare(task: Task, recipe: Recipe, seed: int, start: PyTree = None) -> Setup:
     """With a recipe. Runs with one seed share their start and their points.
 
-    **Arguments:** `task`; `recipe`; `seed`.
+    **Arguments:** `task`; `recipe`; `seed`; `start`, parameters of another run, which need no pretraining any more.
 
     **Returns:** a `Setup`.
     """
-    return assemble(task, recipe.problem(task), recipe.phases(task, seed), seed, recipe.final(task))
+    phases = [phase for phase in recipe.phases(task, seed) if start is None or not phase.pretraining]
+    return assemble(task, recipe.problem(task), phases, seed, recipe.final(task), start)
 
 
-def assemble(task: Task, problem: Any, phases: list[Phase], seed: int, final: Any = None) -> Setup:
+def assemble(
+    task: Task, problem: Any, phases: list[Phase], seed: int, final: Any = None, start: PyTree = None
+) -> Setup:
     """With phases."""
-    start, key = task.start(jax.random.key(seed)), jax.random.key(1000 + seed)
+    start = task.start(jax.random.key(seed)) if start is None else start
+    key = jax.random.key(1000 + seed)
     evaluator, pretraining = evaluator_of(task), {i for i, phase in enumerate(phases) if phase.pretraining}
     if hasattr(problem, "check_start") and hasattr(phases[-1].sampler, "start"):
         problem.check_start(start, phases[-1].sampler.start(key, 1)[0])
