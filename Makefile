@@ -72,9 +72,9 @@ measure: setup  ## Run the long experiments behind results/*.json (many hours)
 	$(BIN)/python tools/fill_numbers.py --write
 
 lock:  ## Renew the pinned requirements (needs uv)
-	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements.txt
-	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --generate-hashes --python-version 3.11 --extra bench -c requirements.txt pyproject.toml -o requirements-bench.txt
-	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --generate-hashes --python-version 3.11 --extra docs -c requirements.txt pyproject.toml -o requirements-docs.txt
+	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --no-strip-extras --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements.txt
+	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --no-strip-extras --generate-hashes --python-version 3.11 --extra bench -c requirements.txt pyproject.toml -o requirements-bench.txt
+	uv pip compile -q --universal --fork-strategy fewest --no-emit-index-url --no-annotate --no-header --no-strip-extras --generate-hashes --python-version 3.11 --extra docs -c requirements.txt pyproject.toml -o requirements-docs.txt
 
 clean:  ## Remove the environment and everything that was built
 	rm -rf $(VENV) site runs dist .pytest_cache .ruff_cache

@@ -25,8 +25,8 @@ CONTROLLERS = {
 
 
 def inner_jaxprs(equation: Any) -> list[Any]:
-    """Bodies of calls and loops; what happens only in some cases (alternatives of a cond) does not count."""
-    if equation.primitive.name == "cond":
+    """Bodies of calls and scans; what happens only in some cases (alternatives, loops while ...) does not count."""
+    if equation.primitive.name in ("cond", "while"):
         return []
     leaves = jax.tree.leaves(
         list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr")

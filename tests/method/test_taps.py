@@ -446,3 +446,21 @@ def test_a_bias_is_a_leaf_added_to_a_contraction_and_used_nowhere_else(f, count)
     found = list(biases(f, {"b": normal(0, 3), "w": normal(1, 3, 3)}, normal(2, 3)))
     assert [leaf for leaf, _, _ in found] == ["['b']"] * count
     assert all(np.allclose(added, gradient, rtol=1e-12) for _, added, gradient in found)
+
+
+def literals(params, x):
+    """The same equations but for a number in them: W/c and cW, with two numbers each, and what follows."""
+    h = jnp.tanh(x @ (params["w"] / 3.0)) + jnp.sin(x @ (params["w"] / 0.7)) + jnp.cos((2.0 * params["w"]).T @ x)
+    near = jnp.sin(h * 0.3000000000001) - 1e9 * (jnp.sin(h * 0.2) - jnp.sin(h * 0.2000000001))
+    return jnp.sum(near + h**2 * 5.0 - h * 4.0) + jnp.sum(params["v"] * (h @ (params["w"].T / 3.0)))
+
+
+def test_equations_that_differ_in_a_number_are_not_taken_for_one():
+    params = {"w": normal(0, 3, 4), "v": normal(1, 3)}
+    x = normal(9, 3)
+    expected = jax.jacrev(lambda w: literals({**params, "w": w}, x))(params["w"])
+    found = jax.jacfwd(lambda w: literals({**params, "w": w}, x))(params["w"])
+    assert np.allclose(expected, found, rtol=1e-6), "forward and reverse mode agree"
+    assert np.allclose(assembled(literals, params, x), reverse(literals, params, x), rtol=1e-6, atol=1e-6)
+    leaf = next(leaf for leaf in taps(literals, params, x).leaves if leaf.name == "['w']")
+    assert [group.a.shape[2] for group in leaf.groups] == [4], "each use has its factors, none is a probe"

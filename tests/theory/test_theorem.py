@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from printed import printed_lyapunov
 from reference import power_oscillator
-from schedules import theorem_flow
+from schedules import Decaying, theorem_flow
 
 import angd
+from angd.flow.schedules import OnePlusOverTime
 from angd.problems.flows import build
 
 WINDOWS = [(1, 5), (5, 10), (10, 20), (20, 50), (50, 100), (100, 200)]
@@ -196,3 +197,30 @@ def test_relative_entropy_on_the_grid_is_convex_enough_where_the_flow_passes():
     solution = angd.solve_flow(*problem[:2], flow, problem.rho0, 0.5, 40.0, minimiser=problem.minimiser)
     assert certificate_of(solution).conditions.convex
     assert "O(1/t²) holds by the theorem" in solution.verdict()
+
+
+@pytest.mark.parametrize(("b", "holds"), [(0.3, False), (-0.3, True)])
+def test_conditions_with_a_beta_that_changes_are_those_of_the_closed_form(b, holds):
+    """β = 0.6 + b/(1 + t/2) and γ = 1 + 0.6/t: then w, ẇ and so (i), (ii) are elementary functions."""
+    r, alpha = 0.5, 4.0
+
+    class Beta(Decaying):
+        def __call__(self, k, t):
+            return 0.6 + super().__call__(k, t)
+
+    manifold, L, rho0, minimiser = one_mode(2.0)
+    flow = angd.ARGFlow(alpha=angd.OverTime(alpha), beta=Beta(b, r), gamma=OnePlusOverTime(0.6))
+    solution = angd.solve_flow(manifold, L, flow, rho0, 1.0, 6.0, minimiser=minimiser, save=41)
+    t, found = np.asarray(solution.ts), certificate_of(solution)
+    w = 1 + b * r / (1 + r * t) ** 2 - b / (t * (1 + r * t))
+    w_dot = -2 * b * r**2 / (1 + r * t) ** 3 + b * (1 + 2 * r * t) / (t * (1 + r * t)) ** 2
+    assert np.allclose(found.conditions.positive_weight, w, rtol=1e-12)
+    assert np.allclose(found.conditions.slow_weight, (alpha - 3) * w - t * w_dot, rtol=1e-10, atol=1e-12)
+    assert np.allclose(found.conditions.bounded_beta, 4 * t * w, rtol=1e-12), "a flat manifold has κ = 0"
+    x, v, beta = np.asarray(solution.rho)[:, 0], np.asarray(solution.rho_dot)[:, 0], 0.6 + b / (1 + r * t)
+    energy = t**2 * w * x**2 + ((alpha - 1) * x + t * (v + 2 * beta * x)) ** 2 / 2
+    assert np.allclose(found.lyapunov, energy, rtol=1e-10)
+    assert np.allclose(found.bound, energy[0] / (t**2 * w), rtol=1e-10)
+    strict = angd.ARGFlow(alpha=angd.OverTime(3.0), beta=Beta(b, r), gamma=OnePlusOverTime(0.6))
+    again = angd.solve_flow(manifold, L, strict, rho0, 1.0, 6.0, minimiser=minimiser, save=41)
+    assert certificate_of(again).conditions.violated() == ([] if holds else ["(ii)"])

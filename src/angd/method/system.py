@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian import AbstractJacobian, centre
 from angd.method.jacobian.base import less_mean
+from angd.method.jacobian.symmetric import weigh
 
 
 class AbstractSystem(eqx.Module):
@@ -66,6 +67,11 @@ class AbstractSystem(eqx.Module):
     def kernel(self) -> Float[Array, "N N"]:
         """W^½ O Oᵀ W^½, symmetric to the last bit."""
         return self.O.kernel(self.root)
+
+    def products(self) -> tuple[Float[Array, "N N"], Float[Array, ""]]:
+        """The kernel as it comes at its least cost, and Σω times the squared length of the mean row taken off it."""
+        kernel, offset = self.O.products()
+        return weigh(kernel, self.root), offset * jnp.sum(self.omega)
 
     def gram(self) -> Float[Array, "p p"]:
         """G as a matrix, in the order of `O.layout`."""

@@ -396,3 +396,71 @@ def test_a_geodesic_correction_needs_residuals():
     opt = ANGD(GAUSS_NEWTON, angd.L2(), Normal(1e-3), LevenbergMarquardt(geodesic=0.75))
     with pytest.raises(ValueError, match="needs residuals, which L2 has not"):
         walk(opt, Regression(), jnp.asarray(0.5), 1, Samples(jnp.ones(3)))
+
+
+class Bowl(eqx.Module):
+    """r = θ ∈ ℝ²: the quadratic model is exact."""
+
+    def residual(self, params, x):
+        return params
+
+
+def test_levenberg_marquardt_tries_again_from_rest_with_more_damping():
+    """Momentum climbs; what is taken is −hγ r/(1 + 3λ), of which nothing is left of the momentum or of the first λ."""
+    opt = ANGD(ARGFlow.heavy_ball(0.9, 0.01), Energy(), Normal(0.5), LevenbergMarquardt(up=3.0, down=2.0))
+    params = jnp.ones(2)
+    state = opt.init(Bowl(), params, ONE)
+    state = eqx.tree_at(
+        lambda s: (s.previous.d, s.previous.started), state, (jnp.array([3.0, 1.0]), jnp.ones((), bool))
+    )
+    after, _, new, info = eqx.filter_jit(opt.step)(Bowl(), params, ONE, state)
+    d = -0.1 / (1 + 1.5) * np.ones(2)
+    assert np.allclose(new.previous.d, d)
+    assert np.allclose(after, 1 + 0.1 * d)
+    assert bool(info.restarted)
+    assert info.result == RESULTS.restarted
+    assert np.isclose(info.damping, 1.5)
+    assert np.isclose(info.ratio, 1.0)
+    assert np.isclose(new.controller, 1.5 / 2)
+
+
+def test_step_norm_after_a_search_bounds_the_step_that_the_search_left():
+    """From θ = 5 the full step on arctan is −35.7, and the best of its halves a quarter of it or less."""
+    start, full = jnp.asarray(5.0), np.arctan(5.0) * 26
+    halves = full * 0.5 ** np.arange(8)
+    best = halves[np.argmin(np.abs(np.arctan(5.0 - halves)))]
+    assert best <= full / 4
+
+    def moved(controllers):
+        ((params, _, info),) = walk(ANGD(GAUSS_NEWTON, Energy(), Normal(0.0), in_turn(controllers)), Arctan(), start, 1)
+        assert np.isclose(info.moved, 5.0 - params)
+        return info.moved
+
+    assert np.isclose(moved([LineSearch(points=8)]), best)
+    assert np.isclose(moved([LineSearch(points=8), StepNorm((2 * best) ** 2)]), best), "nothing to shorten"
+    assert np.isclose(moved([LineSearch(points=8), StepNorm((best / 2) ** 2)]), best / 2)
+    assert np.isclose(moved([StepNorm((2 * best) ** 2), StepNorm((best / 2) ** 2)]), best / 2), "bounds of one step"
+
+
+def test_a_geodesic_correction_of_a_shorter_step_is_that_of_its_arc():
+    """r = θ² − 1 from 2, h = ½: d = −hγ r r′/(r′² + λ), a = −r′ r″d²/(r′² + λ), θ ← θ + h d + h²a/2 if h|a| is small."""
+
+    class Parabola(eqx.Module):
+        def residual(self, params, x):
+            return params**2 - 1
+
+    h, gamma, damping = 0.5, 1.5, 0.3
+    d = -h * gamma * 3 * 4 / (16 + damping)
+    a = -4 * 2 * d**2 / (16 + damping)
+    share = h * abs(a) / abs(d)
+    for limit, bent in ((1.01 * share, 1.0), (0.99 * share, 0.0)):
+        opt = ANGD(
+            ARGFlow(h=h, alpha=1 / h, gamma=gamma),
+            Energy(),
+            Normal(damping),
+            LevenbergMarquardt(tries=1, geodesic=limit),
+        )
+        ((params, state, info),) = walk(opt, Parabola(), 2.0, 1)
+        assert bool(info.accepted)
+        assert np.isclose(params, 2 + h * (d + bent * h * a / 2), rtol=1e-12)
+        assert np.isclose(state.previous.d, d + bent * h * a / 2, rtol=1e-12)

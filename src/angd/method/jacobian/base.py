@@ -103,6 +103,13 @@ class AbstractJacobian(eqx.Module):
         parts = [jnp.where(jnp.arange(self.n_rows) % m == c, share, 0) for c in range(m)]
         return jnp.stack([self.layout.ravel(self.rmatvec(part.reshape(self.shape))) for part in parts])
 
+    def products(self) -> tuple[Float[Array, "N N"], Float[Array, ""]]:
+        """The kernel at its least cost, and the squared length of the mean row that was taken off it afterwards, or 0.
+
+        A long mean row takes digits of the kernel with it: whoever can form it again in double precision looks at that.
+        """
+        return self.kernel(), jnp.zeros((), self.layout.dtype)
+
     def wide(self) -> "AbstractJacobian | None":
         """The same rows in double precision; None where they would have to be computed again."""
         return None

@@ -8,6 +8,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian.base import AbstractJacobian, Layout, less_mean, shifted, weight_shares
@@ -51,7 +52,17 @@ class Centred(AbstractJacobian):
         return self.inner.near().rmatvec((y.reshape(share.shape) - share * total).reshape(self.shape))
 
     def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
-        return weigh(centred_kernel(self.inner.kernel(relative=True), self.omega, self.components), scale)
+        kernel, offset = self.products()
+        if self.layout.dtype.itemsize < 8:
+            far = offset > jnp.mean(jnp.diagonal(kernel))
+            kernel = lax.cond(far, lambda: self._centred(self.inner.kernel(relative=True))[0], lambda: kernel)
+        return weigh(kernel, scale)
+
+    def products(self) -> tuple[Float[Array, "N N"], Float[Array, ""]]:
+        return self._centred(self.inner.kernel())
+
+    def _centred(self, kernel: Float[Array, "N N"]) -> tuple[Float[Array, "N N"], Float[Array, ""]]:
+        return centred_kernel(kernel, self.omega, self.components)
 
     def gram(
         self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
@@ -76,11 +87,13 @@ class Centred(AbstractJacobian):
         return mean if shift is None else mean + shift
 
 
-def centred_kernel(kernel: Float[Array, "N N"], omega: Float[Array, " N"], m: int) -> Float[Array, "N N"]:
-    """(I − 1ωᵀ) K (I − ω1ᵀ) of a symmetric K, component by component, symmetric to the last bit."""
+def centred_kernel(
+    kernel: Float[Array, "N N"], omega: Float[Array, " N"], m: int
+) -> tuple[Float[Array, "N N"], Float[Array, ""]]:
+    """(I − 1ωᵀ) K (I − ω1ᵀ) of a symmetric K, component by component, symmetric to the last bit; and what ωᵀKω was."""
     n = kernel.shape[0] // m
     share = weight_shares(omega, m).reshape(n, m)
     means = jnp.einsum("nm,nmk->mk", share, kernel.reshape(n, m, -1))  # the mean row of each component
     grand = jnp.einsum("anm,nm->am", means.reshape(m, n, m), share)
     off = jnp.tile(means, (n, 1))
-    return kernel - (off + off.T) + jnp.tile(grand, (n, n))
+    return kernel - (off + off.T) + jnp.tile(grand, (n, n)), jnp.trace(grand)

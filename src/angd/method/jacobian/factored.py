@@ -40,13 +40,15 @@ BLOCK = 320
 class Factored(AbstractJacobian):
     """O held as the activations and cotangents of each parameter leaf; see `angd.method.jacobian.taps`.
 
-    `relative` says that the row of the mean factors is taken off every row.
+    `relative` says that the row of the mean factors is taken off every row; `small`, that the kernel should take little
+    memory rather than little time.
     """
 
     leaves: tuple[Leaf, ...]
     layout: Layout = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
     relative: bool = eqx.field(static=True, default=False)
+    small: bool = eqx.field(static=True, default=False)
 
     @classmethod
     def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree) -> "Factored":
@@ -71,7 +73,7 @@ class Factored(AbstractJacobian):
     def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
         # In double precision a common part costs no digits that anybody misses.
         relative = (relative or self.relative) and self.layout.dtype.itemsize < 8
-        paired = [g for leaf in self.leaves if leaf.separate for g in leaf.groups if hadamard_wins(g)]
+        paired = [g for leaf in self.leaves if leaf.separate for g in leaf.groups if self._pairs(g)]
         whole = self._paired_kernel(paired, relative) if paired else jnp.zeros((self.n_rows,) * 2, self.layout.dtype)
         columns = [part for leaf in self.leaves for part in self._columns(leaf)]
         if not columns:
@@ -99,7 +101,10 @@ class Factored(AbstractJacobian):
         """The part of a leaf that enters the kernel as whole gradients."""
         if not leaf.separate:
             return [rows(leaf, *self._rows, self.layout.dtype)]
-        return [block(g).reshape(self.n_rows, -1) for g in leaf.groups if not hadamard_wins(g)]
+        return [block(g).reshape(self.n_rows, -1) for g in leaf.groups if not self._pairs(g)]
+
+    def _pairs(self, group: Group) -> bool:
+        return self.small or hadamard_wins(group)
 
     def _less_mean(self, part: Float[Array, "N width"]) -> Float[Array, "N width"]:
         return shifted(part, jnp.mean(part.reshape(*self._rows, -1), axis=0))
@@ -109,7 +114,8 @@ class Factored(AbstractJacobian):
 
     def wide(self) -> "Factored":
         layout = wide_layout(self.layout)
-        return Factored(leaves=in_precision(self.leaves, layout.dtype), layout=layout, shape=self.shape)
+        leaves = in_precision(self.leaves, layout.dtype)
+        return Factored(leaves=leaves, layout=layout, shape=self.shape, small=True)
 
     def _paired_kernel(self, groups: list[Group], relative: bool) -> Float[Array, "N N"]:
         """Sum of Hadamard forms, over blocks of samples small enough for the cache."""

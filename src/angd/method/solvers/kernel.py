@@ -48,16 +48,18 @@ class Kernel(AbstractSolver):
         return prepared.smallest
 
 
-def filled_kernel(system: AbstractSystem) -> Float[Array, "N N"]:
+def filled_kernel(system: AbstractSystem, again: bool) -> tuple[Float[Array, "N N"], Float[Array, ""]]:
     """W^½ O Oᵀ W^½; a centred one has its null vectors filled, which changes no direction and keeps it regular.
+
+    With it comes the mean square of a mean row that was taken off, for those who can form it `again` in double.
 
     What fills them is of the size of the kernel: beside a 1 the digits of small rows would be lost.
     """
-    kernel = system.kernel()
+    kernel, offset = system.products() if again else (system.kernel(), jnp.zeros(()))
     if not system.centred:
-        return kernel
+        return kernel, offset
     nulls, size = system.null_vectors(), jnp.mean(jnp.diagonal(kernel))
-    return kernel + jnp.where(size > 0, size, 1) * (nulls @ nulls.T)
+    return kernel + jnp.where(size > 0, size, 1) * (nulls @ nulls.T), offset
 
 
 def kernel_solution(prepared: Cholesky | Spectrum, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.solvers.base import AbstractSolver, Solution, check_damping
@@ -29,7 +30,7 @@ class Normal(AbstractSolver):
     def prepare(
         self, system: AbstractSystem, state: PyTree, damping: Any, many: bool = False
     ) -> tuple[Cholesky | Spectrum, PyTree]:
-        build = AbstractSystem.gram if _is_tall(system) else filled_kernel
+        build = _gram if _is_tall(system) else filled_kernel
         return positive(build, system, damping, many), state
 
     def solve(self, prepared: Cholesky | Spectrum, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
@@ -41,6 +42,11 @@ class Normal(AbstractSolver):
 
     def smallest(self, prepared: Cholesky | Spectrum) -> Float[Array, ""]:
         return prepared.smallest
+
+
+def _gram(system: AbstractSystem, again: bool) -> tuple[Float[Array, "p p"], Float[Array, ""]]:
+    """G; its rows are centred before they are multiplied."""
+    return system.gram(), jnp.zeros(())
 
 
 def _is_tall(system: AbstractSystem) -> bool:

@@ -4,8 +4,8 @@ One λ in double precision takes Cholesky, A + λI = LLᵀ, and keeps L: whoever
 or single precision, take eigenvalues: then every λ costs two products with a matrix, and what rounding made negative is
 set to zero.
 
-Rows of single precision are multiplied in single precision. Where rounding leaves an eigenvalue of A below −λ/10, the
-product is formed again in double precision.
+Rows of single precision are multiplied in single precision. Where rounding leaves an eigenvalue of A below −λ/10, or
+the mean row that was taken off was so long that it took digits with it, the product is formed again in double.
 """
 
 from collections.abc import Callable
@@ -15,10 +15,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from angd.method.system import AbstractSystem, with_jacobian
 
+Build = Callable[[AbstractSystem, bool], tuple[Float[Array, "k k"], Float[Array, ""]]]
+
+FAR = 10.0  # squared length of the mean row over that of the rest, above which products are formed in double
 ITERATIONS = 4  # of inverse iteration, to see how small the smallest eigenvalue is
 
 
@@ -30,10 +33,21 @@ class Cholesky(eqx.Module):
     damping: Float[Array, ""]
     smallest: Float[Array, ""]
 
+    @classmethod
+    def of(cls, A: Float[Array, "k k"], damping: Any, checked: bool) -> "Cholesky":
+        """Factorised; the smallest eigenvalue is looked for where it is to be `checked`."""
+        L, lam = _factor(A, damping), jnp.asarray(damping, A.dtype)
+        return cls(A, L, lam, _least(L) - lam if checked else jnp.full((), jnp.nan, A.dtype))
+
+    @property
+    def trace(self) -> Float[Array, ""]:
+        """Of A."""
+        return jnp.trace(self.A)
+
     def solve(self, damping: Any, y: Float[Array, "k"]) -> Float[Array, "k"]:
         """(A + λI)⁻¹ y; another λ than that of the step is another factorisation."""
         same = jnp.asarray(damping, self.damping.dtype) == self.damping
-        L = lax.cond(same, lambda: self.L, lambda: _factor(self.A, damping))
+        L = _if(~same, lambda: _factor(self.A, damping), self.L)
         return _back(L, y).astype(y.dtype)
 
 
@@ -44,42 +58,53 @@ class Spectrum(eqx.Module):
     vectors: Float[Array, "k k"]
     smallest: Float[Array, ""]
 
+    @classmethod
+    def of(cls, A: Float[Array, "k k"]) -> "Spectrum":
+        """Diagonalised."""
+        values, vectors = jnp.linalg.eigh(A)
+        return cls(jnp.maximum(values, 0), vectors, values[0])
+
+    @property
+    def trace(self) -> Float[Array, ""]:
+        """Of A."""
+        return jnp.sum(self.values)
+
     def solve(self, damping: Any, y: Float[Array, "k"]) -> Float[Array, "k"]:
         """(A + λI)⁻¹ y."""
         inside = (self.vectors.T @ y.astype(self.values.dtype)) / (self.values + damping)
         return (self.vectors @ inside).astype(y.dtype)
 
 
-def positive(
-    build: Callable[[AbstractSystem], Float[Array, "k k"]], system: AbstractSystem, damping: Any, many: bool
-) -> Cholesky | Spectrum:
-    """The matrix that `build` makes of a system, in the widest type there is, for one damping or for many."""
-    A = build(system)
-    wide = jnp.promote_types(A.dtype, jnp.result_type(float))
-    if wide != jnp.float64 or many:
-        values, vectors = jnp.linalg.eigh(A.astype(wide))
-        return Spectrum(jnp.maximum(values, 0), vectors, values[0])
-    if A.dtype == wide:
-        return Cholesky(A, _factor(A, damping), jnp.asarray(damping, wide), jnp.full((), jnp.nan, wide))
-    return _checked(build, system, A.astype(wide), jnp.asarray(damping, wide))
+def positive(build: Build, system: AbstractSystem, damping: Any, many: bool) -> Cholesky | Spectrum:
+    """The matrix that `build` makes of a system, in the widest type there is, for one damping or for many.
 
+    `build(system, again)` gives the matrix and the squared length of what was taken off after it was multiplied;
+    `again` says that it can be formed again in double.
+    """
+    narrow, wide = system.O.layout.dtype, jnp.result_type(float)
+    can = narrow != wide and wide == jnp.float64 and system.O.wide() is not None
+    spectral = many or jnp.promote_types(narrow, wide) != jnp.float64
 
-def _checked(build: Any, system: AbstractSystem, A: Float[Array, "k k"], damping: Float[Array, ""]) -> Cholesky:
-    """A from rows of single precision; formed again in double if it is too far from positive."""
-    L = _factor(A, damping)
-    smallest = _least(L) - damping
-    first = Cholesky(A, L, damping, smallest)
-    if system.O.wide() is None:
-        return first
+    def made(system: AbstractSystem) -> tuple[Cholesky | Spectrum, Float[Array, ""]]:
+        A, offset = build(system, can)
+        A = A.astype(jnp.promote_types(A.dtype, wide))
+        return Spectrum.of(A) if spectral else Cholesky.of(A, damping, can), offset
 
-    def again() -> Cholesky:
+    def again() -> Cholesky | Spectrum:
         rows = system.O.wide()  # widened here, so that only those pay for it who need it
         assert rows is not None
-        A = build(with_jacobian(_in_double(system), rows))
-        L = _factor(A, damping)
-        return Cholesky(A, L, damping, _least(L) - damping)
+        return made(with_jacobian(_in_double(system), rows))[0]
 
-    return lax.cond(smallest >= -damping / 10, lambda: first, again)
+    first, offset = made(system)
+    if not can:
+        return first
+    good = (first.smallest >= -damping / 10) & (offset <= FAR * first.trace)
+    return _if(~good, again, first)
+
+
+def _if(wanted: Bool[Array, ""], then: Callable[[], Any], otherwise: Any) -> Any:
+    """`then()` if wanted, else what is there: a loop of one turn or none, where `lax.cond` would copy both matrices."""
+    return lax.while_loop(lambda left: left[0], lambda _: (jnp.zeros((), bool), then()), (wanted, otherwise))[1]
 
 
 def _in_double(system: AbstractSystem) -> AbstractSystem:
