@@ -78,6 +78,7 @@ from .recipes import published as published
 from .recipes.base import Phase as Phase
 from .recipes.base import Recipe as Recipe
 from .results import RESULTS as RESULTS
+from .train.evaluate import evaluate as evaluate
 from .train.fit import Fit as Fit
 from .train.fit import History as History
 from .train.fit import fit as fit

@@ -9,7 +9,7 @@ import pytest
 import angd
 from angd.problems.library import TASKS, hydrogen
 from angd.problems.vmc import MOLECULES, ElectronRefit
-from angd.program.commands.run import _energy
+from angd.program.reached import energy
 from angd.recipes.choice import suited
 from angd.recipes.named import named
 from angd.recipes.vmc import Vmc
@@ -75,9 +75,9 @@ def test_a_run_that_ends_without_finite_energies_says_so():
     assert final is not None
     found = final(broken, jax.random.key(1))
     assert np.isnan(found["energy"])
-    assert "no energy" in _energy(None, None, {"energy": None, "rhat": None})
-    assert "1.00000 ± 0.10000 Ha (2.00 mHa above the reference)" in _energy(2e-3, 0.1, {"energy": 1.0, "rhat": 1.0})
-    assert "raise burn_in" in _energy(2e-3, 0.1, {"energy": 1.0, "rhat": 1.4})
+    assert "no energy" in energy(None, None, {"energy": None, "rhat": None})
+    assert "1.00000 ± 0.10000 Ha (2.00 mHa above the reference)" in energy(2e-3, 0.1, {"energy": 1.0, "rhat": 1.0})
+    assert "raise burn_in" in energy(2e-3, 0.1, {"energy": 1.0, "rhat": 1.4})
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,7 @@ class Evaluator:
     along each coordinate, by default those of the reference, or `GRID`; `points`, held-out points inside the domain.
     """
 
-    def __init__(
-        self, task: Task, problem: Any = None, counts: Sequence[int] | None = None, points: int = TEST_POINTS
-    ):
+    def __init__(self, task: Task, problem: Any = None, counts: Sequence[int] | None = None, points: int = TEST_POINTS):
         self.task, self.problem = task, task.problem if problem is None else problem
         self.solution = solution_of(task, counts)
         self._compare = self.solution if task.exact is not None or task.reference is not None else None

@@ -19,6 +19,7 @@ from angd.problems.lookup import check_task
 from angd.recipes.base import INFINITE, Recipe, kind_of
 from angd.recipes.named import named
 from angd.train.config import Config, usual_recipe
+from angd.train.folder import RunFolder
 
 # Options that may be left out; help shows their type alone.
 Whole = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")]
@@ -61,14 +62,29 @@ def parse(argv: Sequence[str], commands: Mapping[str, type]) -> Any:
 def recipe_of(rest: Sequence[str]) -> Recipe | None:
     """The recipe whose options a command line may have; None where only the task can say."""
     places = list(takewhile(lambda word: not word.startswith("-"), rest))
-    if "--config" in rest[:-1]:
-        config = Config.read(Path(rest[list(rest).index("--config") + 1]))
-        return None if config.recipe is None else named(config.recipe).recipe
+    config = _given_config(rest, bool(places))
+    if config is not None:
+        return None if config.recipe is None or config.python else named(config.recipe).recipe
     if not places:
         return None
     check_task(places[0], {})
     name = places[1] if len(places) > 1 else usual_recipe(places[0], {})
     return None if name is None else named(name).recipe
+
+
+def _given_config(rest: Sequence[str], has_task: bool) -> Config | None:
+    """The configuration that `--config FILE` names, or `--from DIR` where no task is named."""
+    given = {word.partition("=")[0]: _value(rest, i) for i, word in enumerate(rest) if word.startswith("--")}
+    if given.get("--config"):
+        return Config.read(Path(given["--config"]))
+    if given.get("--from") and not has_task:
+        return Config.read(RunFolder(Path(given["--from"])).own_config())
+    return None
+
+
+def _value(rest: Sequence[str], i: int) -> str:
+    """What follows an option, after `=` or as the next word."""
+    return rest[i].partition("=")[2] or (rest[i + 1] if i + 1 < len(rest) else "")
 
 
 def with_recipe(kind: type, recipe: Recipe, several: bool) -> type:
@@ -130,7 +146,7 @@ def _complain(event: Any, kind: type, prog: str) -> NoReturn:
 
 
 def _sentence(event: Any, kind: type, prog: str) -> str | None:
-    known = [f"--{spec.name.replace('_', '-')}" for spec in fields(kind)]
+    known = [f"--{spec.name.removeprefix('sweep_').rstrip('_').replace('_', '-')}" for spec in fields(kind)]
     match type(event).__name__:
         case "UnrecognizedArgs":
             return _unrecognized(event.tokens[0], known, prog)

@@ -10,6 +10,7 @@ from typing import Any
 from angd.address import blame
 from angd.program.arguments import parse
 from angd.program.commands.compare import CompareOptions, run_compare
+from angd.program.commands.evaluate import EvaluateOptions, run_evaluate
 from angd.program.commands.flow import FlowOptions, run_flow
 from angd.program.commands.listing import ListOptions, run_list
 from angd.program.commands.report import ReportOptions, run_report
@@ -21,6 +22,7 @@ COMMANDS: dict[str, tuple[type, Any]] = {
     "run": (RunOptions, run_run),
     "compare": (CompareOptions, run_compare),
     "sweep": (SweepOptions, run_sweep),
+    "evaluate": (EvaluateOptions, run_evaluate),
     "report": (ReportOptions, run_report),
     "reproduce": (ReproduceOptions, run_reproduce),
     "flow": (FlowOptions, run_flow),
@@ -31,6 +33,7 @@ HELP = """angd: accelerated natural gradient descent on parametric manifolds
   angd run TASK [RECIPE]     train; TASK is a name, front.py, package.module:name or water.xyz
   angd compare TASK A,B,C    several recipes on one task, with one table and one page
   angd sweep TASK RECIPE     tune a recipe's options
+  angd evaluate DIR          judge a run again: another checkpoint, a finer grid, more walkers
   angd report DIR…           one page about runs
   angd reproduce FIGURE      a figure of the paper
   angd flow                  integrate a continuous flow, and draw it against the proven rate

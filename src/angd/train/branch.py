@@ -17,19 +17,19 @@ from angd.train.folder import RunFolder
 from angd.train.run import identity
 
 
-def branch(config: Config, task: Task, origin: Path, step: int | None = None) -> tuple[Config, PyTree]:
+def branch(config: Config, task: Task, parent: Path, step: int | None = None) -> tuple[Config, PyTree]:
     """Start from a checkpoint of another run.
 
-    **Arguments:** `config` of the branch; its `task`; `origin`, the folder of the other run; `step`, that of the
+    **Arguments:** `config` of the branch; its `task`; `parent`, the folder of the other run; `step`, that of the
     checkpoint, by default the last.
 
     **Returns:** the configuration, which says where it came from, and the parameters.
     """
-    folder = RunFolder(origin)
+    folder = RunFolder(parent)
     kept = Checkpoints(folder.checkpoints, identity(folder.config()))
     chosen = kept.chosen(step)
     params = kept.params(task.start(jax.random.key(0)), chosen)
-    start = {"folder": str(origin), "step": chosen, "sha256": _hash(named_leaves(params))}
+    start = {"folder": str(parent), "step": chosen, "sha256": _hash(named_leaves(params))}
     return replace(config, start=start), params
 
 

@@ -16,6 +16,7 @@ from angd.train.config import Config
 from angd.train.folder import RunFolder, finite
 from angd.train.run import identity
 
+COUNTS = ("walkers", "burn_in", "measurements")
 FRESH = 2000  # seeds from here on are those of second looks: none of their walkers was seen in training
 
 
@@ -23,6 +24,7 @@ def evaluate(
     folder: str | Path,
     problem: Any = None,
     *,
+    step: int | None = None,
     best: bool = False,
     grid: Sequence[int] | None = None,
     points: int | None = None,
@@ -36,6 +38,7 @@ def evaluate(
 
     - `folder`: of a run.
     - `problem`: what was given to `fit`, where that cannot be found by its address.
+    - `step`: which checkpoint, by default the last.
     - `best`: the checkpoint with the smallest error instead of the last.
     - `grid`: points along the first two coordinates, for errors of fields.
     - `points`: held-out points inside the domain, for the test loss of fields.
@@ -50,13 +53,16 @@ def evaluate(
     place = RunFolder(Path(folder))
     config = place.config()
     if problem is None and config.python:
-        raise ValueError(f"{str(folder)!r} was made in Python: angd.evaluate(folder, problem), with what fit was given.")
+        raise ValueError(
+            f"{str(folder)!r} was made in Python: angd.evaluate(folder, problem), with what fit was given."
+        )
     task = find_task(config.place, config.arguments) if problem is None else Task.of(problem)
     kept = Checkpoints(place.checkpoints, identity(config))
-    step = kept.best if best else kept.chosen()
+    if best and step is not None:
+        raise ValueError("evaluate: give step or best, not both.")
+    step = kept.best if best else kept.chosen(step)
     params = kept.params(task.start(jax.random.key(0)), step)
-    counts = {"walkers": walkers, "burn_in": burn_in, "measurements": measurements}
-    counts = {name: value for name, value in counts.items() if value is not None}
+    counts = _given(dict(zip(COUNTS, (walkers, burn_in, measurements), strict=True)))
     final = _final(config, task, counts)
     if final is not None:
         _refuse(task, "a ground state is judged by its walkers", grid=grid, points=points)
@@ -66,14 +72,14 @@ def evaluate(
         _refuse(task, "only the energy of a ground state is measured on walkers", **counts)
         found = _fields(Evaluator(task, counts=grid, points=points or TEST_POINTS), params)
     head = {"task": task.name, "recipe": config.recipe, "seed": config.seed, "step": step}
-    found = head | found | {name: list(grid) if name == "grid" else n for name, n in _given(grid, points, counts)}
+    found = head | found | _given({"grid": None if grid is None else list(grid), "points": points}) | counts
     place.write("evaluation.json", found)
     return found
 
 
-def _given(grid: Any, points: int | None, counts: dict[str, int]) -> list[tuple[str, Any]]:
-    """What was asked for, to be written down."""
-    return [(name, n) for name, n in {"grid": grid, "points": points, **counts}.items() if n is not None]
+def _given(what: dict[str, Any]) -> dict[str, Any]:
+    """What was asked for."""
+    return {name: value for name, value in what.items() if value is not None}
 
 
 def _final(config: Config, task: Task, counts: dict[str, int]) -> Any:
@@ -81,7 +87,7 @@ def _final(config: Config, task: Task, counts: dict[str, int]) -> Any:
     if not (task.is_density and hasattr(task.problem, "local_energies")):
         return None
     if config.python:
-        known = {name: config.options[name] for name in ("walkers", "burn_in", "measurements") if name in config.options}
+        known = {name: value for name, value in config.options.items() if name in COUNTS}
         return Vmc().changed(known | counts).final(task)
     recipe = named(str(config.recipe)).recipe.changed(config.options, config.recipe)
     return recipe.changed(counts, config.recipe).final(task)
@@ -97,6 +103,6 @@ def _fields(evaluator: Evaluator, params: Any) -> dict[str, Any]:
 
 
 def _refuse(task: Task, why: str, **given: Any) -> None:
-    wrong = [name for name, value in given.items() if value is not None]
+    wrong = list(_given(given))
     if wrong:
         raise ValueError(f"{task.name}: leave out {', '.join(wrong)}: {why}.")

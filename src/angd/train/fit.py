@@ -136,6 +136,7 @@ def fit(
     seconds: float | None = None,
     cpu_seconds: float | None = None,
     key: int = 0,
+    recover: int = 0,
     folder: str | Path | None = None,
     callback: Callback | None = None,
     mesh: Mesh | None = None,
@@ -155,6 +156,8 @@ def fit(
     - `steps`, `seconds`, `cpu_seconds`: the budget; the first that is reached ends the run. Without any, the task's
       `cpu_seconds`, 60 by default.
     - `key`: a seed, for parameters and samples.
+    - `recover`: after so many steps in a row that are not finite, go back to the last good state and go on with ten
+      times the damping, three times at most; 0 is never.
     - `folder`: for checkpoints, metrics and a report. The same call again goes on where the run stands.
     - `callback`: called after every step as `callback(state, info)`, with a `TrainState` and an `Info`; it returns
       None, "stop" to end the run, or "retry" to take the step again with other random numbers.
@@ -165,7 +168,7 @@ def fit(
 
     **Example:** `angd.fit(problem, seconds=60).plot()`
     """
-    known = {"steps": steps, "seconds": seconds, "cpu_seconds": cpu_seconds, "seed": key}
+    known = {"steps": steps, "seconds": seconds, "cpu_seconds": cpu_seconds, "seed": key, "recover": recover}
     _check_arguments(known)
     if folder is not None:
         needs("filelock", "program", "a run in a folder")

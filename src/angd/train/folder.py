@@ -114,11 +114,15 @@ class RunFolder:
 
     def config(self) -> Config:
         """What is run here."""
+        return Config.read(self.own_config())
+
+    def own_config(self) -> Path:
+        """The file that says what is run here, if there is one."""
         if not self.path.is_dir():
             raise ValueError(f"There is no folder {str(self.path)!r}.")
         if not self.exists:
             raise ValueError(f"{str(self.path)!r} is not the folder of a run: it has no config.json.")
-        return Config.read(self.config_file)
+        return self.config_file
 
     def about(self) -> dict[str, Any]:
         """What the task is about: `name`, `about`, and what its errors are."""

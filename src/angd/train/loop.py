@@ -117,6 +117,16 @@ def train(
         clock.forget(read)
 
 
+def call_of(problem: Any, phases: Sequence[Phase], now: TrainState, key: Array) -> tuple[Any, tuple[Any, ...]]:
+    """What the next step calls, for those who want to know its cost.
+
+    **Arguments:** as of `train`.
+
+    **Returns:** a compiled function, which gives `(params, samples, state), info`, and its arguments.
+    """
+    return _Loop(problem, phases, key).call(now)
+
+
 class _Loop:
     """Draw, step, and go from phase to phase."""
 
@@ -131,20 +141,23 @@ class _Loop:
     def step(self, now: TrainState, attempt: int = 0) -> tuple[TrainState, Info]:
         if self._finished(now):
             now = self._next_phase(now)
+        function, arguments = self.call(now, attempt)
+        (params, samples, state), info = function(*arguments)
+        info = jax.tree.map(np.asarray, info)  # on a host, device_get takes six times longer
+        rejected = 0 if info.accepted else now.rejected + 1
+        ended = bool(info.loss < self.phases[now.phase].below)
+        after = replace(now, params=params, samples=samples, state=state, k=now.k + 1, ended=ended, rejected=rejected)
+        return after, info
+
+    def call(self, now: TrainState, attempt: int = 0) -> tuple[Any, tuple[Any, ...]]:
+        """The compiled function of a step, and its arguments."""
         phase, key = self.phases[now.phase], self.key if attempt == 0 else jax.random.fold_in(self.key, 2**31 + attempt)
         number, held = np.uint32(now.k), (now.params, now.samples, now.state)
         if now.state is None or not self.fused:
             held = self._ready(phase, now, key, number)
         if self.fused:  # draws again what the optimiser began with: cheaper than another program for the first step
-            held, info = _draw_and_step(phase.optimiser, phase.sampler, self.problem, held, key, number, phase.single)
-        else:
-            held, info = _step(phase.optimiser, self.problem, *held)
-        params, samples, state = held
-        info = jax.tree.map(np.asarray, info)  # on a host, device_get takes six times longer
-        rejected = 0 if info.accepted else now.rejected + 1
-        ended = bool(info.loss < phase.below)
-        after = replace(now, params=params, samples=samples, state=state, k=now.k + 1, ended=ended, rejected=rejected)
-        return after, info
+            return _draw_and_step, (phase.optimiser, phase.sampler, self.problem, held, key, number, phase.single)
+        return _step, (phase.optimiser, self.problem, *held)
 
     def _ready(self, phase: Phase, now: TrainState, key: Array, number: Any) -> tuple[PyTree, PyTree, PyTree]:
         """Parameters, samples and state in the precision of the phase."""

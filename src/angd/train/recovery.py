@@ -82,5 +82,6 @@ def _is_called(path: Any, name: str) -> bool:
 
 def told(good: TrainState, now: TrainState, info: Info, optimiser: Any) -> str:
     """What a record says of a recovery."""
-    change = {"damping": "ten times the damping", "rate": "half the rate"}.get(changeable(optimiser) or "", "new samples")
+    words = {"damping": "ten times the damping", "rate": "half the rate"}
+    change = words.get(changeable(optimiser) or "", "new samples")
     return f"{RECOVERED} {good.k} with {change} (recovery {now.recoveries} of {MOST}), because {RESULTS[info.result]}"

@@ -156,7 +156,8 @@ def command(config: Config) -> str:
     parts = ["angd", "run", config.task, str(config.recipe)]
     usual = Config("")
     given = config.changes() | dict(config.arguments)
-    given |= {name: getattr(config, name) for name in ("seed", "precision", "max_rejections", *BUDGETS)}
+    given |= {name: getattr(config, name) for name in ("seed", "precision", "max_rejections", "recover", *BUDGETS)}
+    given |= {} if config.start is None else {"from": config.start["folder"], "from_step": config.start["step"]}
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"
         if isinstance(value, bool):

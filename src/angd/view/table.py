@@ -45,7 +45,9 @@ def groups(folders: Sequence[RunFolder]) -> list[Group]:
 
 def chosen(config: Config) -> dict[str, Any]:
     """Everything that makes a run what it is, but its seed and limits."""
-    return {**config.options, **config.arguments, "precision": config.precision}
+    found = {**config.options, **config.arguments, "precision": config.precision}
+    start = config.start or {}
+    return found | ({"from": f"{start.get('folder')}, step {start.get('step')}"} if start else {})
 
 
 def limits(config: Config) -> tuple[Any, ...]:

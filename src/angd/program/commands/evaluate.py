@@ -29,6 +29,8 @@ class EvaluateOptions:
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
     """Folder of a run."""
+    step: Whole = None
+    """Which checkpoint; by default the last."""
     best: bool = False
     """The checkpoint with the smallest error instead of the last."""
     grid: Annotated[str | None, tyro.conf.arg(metavar="N,M", help_behavior_hint="")] = None
@@ -49,6 +51,8 @@ class EvaluateOptions:
         config = RunFolder(self.folder).config()
         if config.python:
             raise ValueError(f"{str(self.folder)!r} was begun in Python: call angd.evaluate(folder, problem) there.")
+        if self.best and self.step is not None:
+            raise ValueError("--step and --best name two checkpoints: leave one of them out.")
         counts = self.counts()
         if self.points is not None and not 1 <= self.points <= MOST_POINTS:
             raise ValueError(f"--points must be a whole number from 1 to {MOST_POINTS:g}, got {self.points}.")
@@ -88,7 +92,12 @@ def run_evaluate(options: EvaluateOptions) -> int:
     from angd.train.evaluate import evaluate
 
     found = evaluate(
-        options.folder, best=options.best, grid=options.numbers(), points=options.points, **options.counts()
+        options.folder,
+        step=options.step,
+        best=options.best,
+        grid=options.numbers(),
+        points=options.points,
+        **options.counts(),
     )
     print(json.dumps(found, ensure_ascii=False) if options.json else sentence(found))
     return 0

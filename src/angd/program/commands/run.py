@@ -10,11 +10,12 @@ import tyro
 
 from angd.program.arguments import Number, Place, Size, Whole, changes
 from angd.program.process import RUNS, check_source, opened
+from angd.program.reached import energy, number
 from angd.train.config import BUDGETS, Config, check_settings
 from angd.train.files import check_folder
 from angd.train.folder import RunFolder, unused
 
-MIXED = 1.1  # R̂ of a chain that has settled
+SETTINGS = ("seed", "precision", "max_rejections", "recover")
 Name = Annotated[str | None, tyro.conf.Positional]
 
 
@@ -29,7 +30,7 @@ class RunOptions:
 
     Without a limit it runs for the task's usual CPU seconds. The folder holds
     configuration, metrics, checkpoints and figures; stop it as you like, and
-    --resume continues.
+    --resume continues. --from DIR starts from the parameters of another run.
     """
 
     of_recipe: ClassVar[bool] = True
@@ -57,14 +58,22 @@ class RunOptions:
     """Floating-point numbers of 32 or 64 bits."""
     max_rejections: Whole = None
     """Give up after so many rejected steps in a row."""
+    recover: Whole = None
+    """After so many steps in a row that are not finite, go back to the last good state, with more damping."""
     config: Place = None
     """Take the configuration from a file: of another run, or the best of a sweep."""
     out: Place = None
     """Folder of the run; by default one below runs/."""
     resume: Place = None
     """Go on with the run in this folder."""
+    from_: Annotated[Path | None, tyro.conf.arg(name="from", metavar="DIR", help_behavior_hint="")] = None
+    """Start from the parameters of the run in this folder; without TASK, with its task, recipe and options."""
+    from_step: Whole = None
+    """Which of its checkpoints; by default the last."""
     checkpoint_seconds: float = 30.0
     """Time between checkpoints."""
+    dry_run: bool = False
+    """Only say what would run: sizes, memory, and the time of a step. Nothing is written."""
     json: bool = False
     """End with one JSON object on standard output."""
     quiet: bool = False
@@ -76,6 +85,10 @@ class RunOptions:
             raise ValueError(f"--checkpoint-seconds must be from 0 to 1e9, got {self.checkpoint_seconds:g}.")
         if self.out is not None and str(self.out) in ("", "."):
             raise ValueError("--out must name a folder of its own.")
+        if self.from_ is not None and self.config is not None:
+            raise ValueError("--from and --config both say what to run: leave one of them out.")
+        if self.from_ is None and self.from_step is not None:
+            raise ValueError("--from-step says which checkpoint of --from DIR: give both.")
 
     def plan(self) -> tuple[Path | None, Config]:
         """The folder, where it is known already, and the configuration."""
@@ -87,8 +100,8 @@ class RunOptions:
         return self.out, self._fresh()
 
     def _resumed(self, path: Path) -> tuple[Path, Config]:
-        fixed = ("task", "recipe", "network", "charge", "spin", "seed", "precision", "config", "out")
-        given = [name for name in fixed if getattr(self, name) is not None]
+        fixed = ("task", "recipe", "network", "charge", "spin", "seed", "precision", "config", "out", "from_")
+        given = [name.rstrip("_") for name in fixed if getattr(self, name) is not None]
         if given:
             raise ValueError(f"--resume goes on with the run as it is: leave out {', '.join(given)}.")
         folder = RunFolder(path)
@@ -96,17 +109,18 @@ class RunOptions:
         if config.python:
             raise ValueError(f"{str(path)!r} was begun in Python: call the same angd.fit(…, folder=…) again.")
         check_folder(path)
-        if self.max_rejections is not None:
-            check_settings({"max_rejections": self.max_rejections})
-            config = replace(config, max_rejections=self.max_rejections)
+        patience = {n: value for n in ("max_rejections", "recover") if (value := getattr(self, n)) is not None}
+        config = replace(config, **patience)
+        check_settings({"max_rejections": config.max_rejections, "recover": config.recover})
         return path, check_source(config.with_budget(**self._limits()), folder)
 
     def _fresh(self) -> Config:
-        names = ("seed", "precision", "max_rejections")
-        rest = {name: value for name in names if (value := getattr(self, name)) is not None} | self._limits()
+        rest = {name: value for name in SETTINGS if (value := getattr(self, name)) is not None} | self._limits()
         arguments = {n: value for n in ("network", "charge", "spin") if (value := getattr(self, n)) is not None}
         if self.config is not None:
             return self._from_file(self.config, arguments, rest)
+        if self.from_ is not None and self.task is None:
+            return self._from_file(RunFolder(self.from_).own_config(), arguments, rest | {"start": None})
         if self.task is None:
             raise ValueError("Say what to run, e.g. angd run burgers; angd list shows what there is.")
         return Config.of(self.task, self.recipe, changes(self, RunOptions), arguments, **rest)
@@ -131,14 +145,41 @@ def run_run(options: RunOptions) -> int:
     path, config = options.plan()
     config, task, recipe = opened(config)
     path = path or unused(RUNS, f"{task.name}-{_label(config)}-{config.seed}")
-    if not options.quiet:
-        print(f"angd: {task.name} with {config.recipe} in {path}", file=sys.stderr, flush=True)
+    config, start = _start(options, config, task)
 
-    from angd.program.running import trained
-    from angd.train.run import Run
     from angd.train.setup import prepare
 
-    run = Run(prepare(task, recipe, config.seed), config, path, options.checkpoint_seconds)
+    setup = prepare(task, recipe, config.seed, start)
+    return _forecast(options, setup, config, path) if options.dry_run else _run(options, setup, config, path)
+
+
+def _start(options: RunOptions, config: Config, task: Any) -> tuple[Config, Any]:
+    """Of a branch, the configuration that says where it came from, and the parameters it starts from."""
+    from angd.train.branch import branch, start_of
+
+    if options.from_ is not None:
+        return branch(config, task, options.from_, options.from_step)
+    beside = options.resume or (options.config.parent if options.config is not None else None)
+    return config, None if beside is None else start_of(RunFolder(beside), config, task)
+
+
+def _forecast(options: RunOptions, setup: Any, config: Config, path: Path) -> int:
+    """What would run, and what it would cost."""
+    from angd.train.forecast import forecast
+
+    found = forecast(setup, config) | {"out": str(path)}
+    print(json.dumps(found, ensure_ascii=False) if options.json else expected(found))
+    return 0
+
+
+def _run(options: RunOptions, setup: Any, config: Config, path: Path) -> int:
+    from angd.program.running import trained
+    from angd.train.run import Run
+
+    task = setup.task
+    if not options.quiet:
+        print(f"angd: {task.name} with {config.recipe} in {path}", file=sys.stderr, flush=True)
+    run = Run(setup, config, path, options.checkpoint_seconds)
     trained(run, f"{task.name}, {_label(config)}", options.quiet)
     summary = RunFolder(path).read("summary.json") or {}
     if run.code:
@@ -167,21 +208,23 @@ def _reached(summary: dict[str, Any]) -> str:
     """Errors, or an energy with its error bar and how far it can be trusted, or the losses where nothing is known."""
     error, found = summary["error"], summary.get("evaluation")
     if found is not None:
-        return _energy(error, summary["standard_error"], found)
+        return energy(error, summary["standard_error"], found)
     if error is None:
-        return ", ".join(f"{name.replace('_', ' ')} {_number(summary[name])}" for name in ("loss", "test_loss"))
+        return ", ".join(f"{name.replace('_', ' ')} {number(summary[name])}" for name in ("loss", "test_loss"))
     errors: dict[str, Any] = error if isinstance(error, dict) else {"": error}
-    return "error " + ", ".join(f"{name} {_number(value)}".strip() for name, value in errors.items())
+    return "error " + ", ".join(f"{name} {number(value)}".strip() for name, value in errors.items())
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2e}"
-
-
-def _energy(error: float | None, bar: float | None, found: dict[str, Any]) -> str:
-    energy, rhat = found["energy"], found["rhat"]
-    if energy is None or bar is None:
-        return "no energy, because no local energy was finite,"
-    above = "" if error is None else f" ({1e3 * error:.2f} mHa above the reference)"
-    mixed = "" if rhat is not None and rhat < MIXED else f"; R̂ = {rhat}, so the chain had not settled: raise burn_in;"
-    return f"energy {energy:.5f} ± {bar:.5f} Ha{above} on fresh walkers{mixed}"
+def expected(found: dict[str, Any]) -> str:
+    """A forecast in words."""
+    drawn = ", ".join(f"{count} {name}" for name, count in found["samples"].items())
+    rows = "" if found["rows"] is None else f", {found['rows']} rows"
+    lines = [
+        f"{found['task']} with {found['recipe']} would run in {found['out']}; nothing was written.",
+        f"sizes: {found['parameters']} parameters; samples: {drawn}{rows}",
+        f"memory of the compiled step: {found['memory_bytes'] / 2**20:.1f} MiB",
+        f"time: {found['seconds_to_compile']:.1f} s to compile, then {found['seconds_per_step']:.2g} s a step "
+        f"({found['cpu_seconds_per_step']:.2g} CPU s)",
+        f"all of it: about {found['steps']:.0f} steps in {found['seconds']:.0f} s",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,97 @@
+"""What a run would cost: sizes, the memory of its compiled step, and the time of one. Nothing is written."""
+
+import time
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from angd.method.samples import Samples
+from angd.train.config import Config
+from angd.train.loop import Clock, TrainState, call_of
+from angd.train.run import budget_of
+from angd.train.setup import Setup
+
+TIMED = 3  # steps whose time is taken, after a first one
+
+
+def forecast(setup: Setup, config: Config) -> dict[str, Any]:
+    """Compile the step of the last phase, the long one, and take a few.
+
+    **Arguments:** `setup` and `config` of a run.
+
+    **Returns:** what would run (`task`, `recipe`, `options`), how large it is (`parameters`, `samples` by name, `rows`
+    of the Jacobian, `memory_bytes`), and how long it takes (`seconds_to_compile`, `seconds_per_step`,
+    `cpu_seconds_per_step`, and about how many `steps` and `seconds` the budget allows).
+    """
+    now = replace(TrainState(setup.params), phase=len(setup.phases) - 1)
+    function, arguments = call_of(setup.problem, setup.phases, now, setup.key)
+    before = time.perf_counter()
+    compiled = function.lower(*arguments).compile()
+    compiling = time.perf_counter() - before
+    (_, samples, _), _ = compiled(*arguments)
+    wall, cpu = _times(compiled, arguments)
+    return {
+        "task": setup.task.name,
+        "recipe": config.recipe,
+        "options": config.to_dict()["options"],
+        "parameters": sum(leaf.size for leaf in jax.tree.leaves(setup.params)),
+        "samples": _counts(samples),
+        "rows": _rows(setup, samples),
+        "memory_bytes": _memory(compiled),
+        "seconds_to_compile": round(compiling, 3),
+        "seconds_per_step": wall,
+        "cpu_seconds_per_step": cpu,
+        **_whole(config, wall, cpu, compiling),
+    }
+
+
+def _times(compiled: Any, arguments: tuple[Any, ...]) -> tuple[float, float]:
+    """Seconds and CPU seconds of a step."""
+    found = []
+    for _ in range(TIMED):
+        clock = Clock()
+        jax.block_until_ready(compiled(*arguments))
+        found.append(clock.read())
+    return median(wall for wall, _ in found), median(cpu for _, cpu in found)
+
+
+def _counts(samples: Any) -> dict[str, int]:
+    """How many samples each term has."""
+    terms = samples if isinstance(samples, dict) else {"samples": samples}
+    return {name: jax.tree.leaves(part)[0].shape[0] for name, part in terms.items()}
+
+
+def _rows(setup: Setup, samples: Any) -> int | None:
+    """Rows of the Jacobian: residuals, or values of a field or density; None where that is not known."""
+    task = setup.task
+
+    def values(params: Any, samples: Any) -> Any:
+        residuals = getattr(setup.problem, "residuals", None)
+        if residuals is not None:
+            return {name: jax.vmap(f, (None, 0))(params, samples[name].x) for name, f in residuals.items()}
+        if hasattr(setup.problem, "residual"):
+            return jax.vmap(setup.problem.residual, (None, 0))(params, samples.x)
+        return task.field(params, samples.x)
+
+    if not (task.is_residual or isinstance(samples, Samples)):
+        return None
+    shapes = eqx.filter_eval_shape(values, setup.params, samples)
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+
+
+def _memory(compiled: Any) -> int:
+    """Bytes of arguments, results and intermediate numbers of a compiled step."""
+    found = compiled.compiled.memory_analysis()
+    sizes = ("argument_size_in_bytes", "output_size_in_bytes", "temp_size_in_bytes")
+    return sum(getattr(found, name) for name in sizes) - found.alias_size_in_bytes
+
+
+def _whole(config: Config, wall: float, cpu: float, compiling: float) -> dict[str, float]:
+    """Steps and seconds of the whole run."""
+    budget = budget_of(config)
+    limits = (budget.steps, (budget.seconds - compiling) / wall, (budget.cpu_seconds - compiling) / max(cpu, 1e-9))
+    steps = max(1, int(min(limits)))
+    return {"steps": steps, "seconds": round(compiling + steps * wall, 3)}

@@ -1,0 +1,115 @@
+"""Second looks at runs, and forecasts of them."""
+
+import json
+
+import jax
+import pytest
+
+import angd
+from angd.problems.evaluation import Evaluator
+from angd.program.main import main
+from angd.train.config import Config
+from angd.train.folder import RunFolder
+from angd.train.forecast import forecast
+from making import completed, session, setup_of, task_of
+
+FEW = {"interior": 30, "condition": 8}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run that lost its way: the best checkpoint is not the last."""
+    path = tmp_path_factory.mktemp("evaluate") / "run"
+    settings = Config.of("heat", "adam", FEW, steps=12)
+    records = session(path, settings).records()
+    while next(records).step < 5:
+        pass
+    records.close()
+    list(session(path, settings).records())
+    return path
+
+
+def test_a_second_look_with_the_usual_grid_agrees_with_the_run(folder):
+    found, last = angd.evaluate(folder), RunFolder(folder).records()[-1]
+    assert (found["step"], found["task"], found["recipe"]) == (12, "heat", "adam")
+    assert found["errors"]["u"] == pytest.approx(last.errors["u"], rel=1e-12)
+    assert found["test_loss"] == pytest.approx(last.test_loss, rel=1e-12)
+    assert json.loads((folder / "evaluation.json").read_text()) == found
+
+
+def test_a_finer_grid_and_more_points_are_those_of_an_independent_evaluator(folder):
+    found = angd.evaluate(folder, grid=(33, 47), points=3000)
+    seen = Evaluator(task_of("heat"), counts=(33, 47), points=3000)(angd.load(folder).params, None, 0.0)
+    assert found["errors"]["u"] == pytest.approx(seen.errors["u"], rel=1e-12)
+    assert found["test_loss"] == pytest.approx(seen.test_loss, rel=1e-12)
+    assert found["errors"] != angd.evaluate(folder)["errors"]
+    assert (found["grid"], found["points"]) == ([33, 47], 3000)
+
+
+def test_another_checkpoint_is_judged(folder):
+    records = {record.step: record for record in RunFolder(folder).records()}
+    assert angd.evaluate(folder, step=5)["errors"]["u"] == pytest.approx(records[5].errors["u"], rel=1e-12)
+    best = angd.evaluate(folder, best=True)
+    assert best["errors"]["u"] == pytest.approx(min(records[5].error, records[12].error), rel=1e-12)
+
+
+MISTAKES = [
+    (["/nowhere"], "no folder '/nowhere'"),
+    (["/usr"], "not the folder of a run"),
+    ([], "angd evaluate needs DIR"),
+    (["DIR", "--step", "7"], "holds no checkpoint of step 7; there are those of 5, 12"),
+    (["DIR", "--step", "5", "--best"], "leave one of them out"),
+    (["DIR", "--grid", "0,3"], "--grid takes one or two numbers"),
+    (["DIR", "--grid", "x"], "--grid takes whole numbers"),
+    (["DIR", "--grid", "99999,99999"], "1e+07 points at most"),
+    (["DIR", "--grid", "9"], "takes 2 numbers of points, got 1"),
+    (["DIR", "--points", "0"], "--points must be a whole number from 1"),
+    (["DIR", "--walkers", "100"], "adam has no walkers"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), MISTAKES)
+def test_mistakes_get_one_sentence(folder, arguments, words, capsys):
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    assert main(["evaluate", *(word.replace("DIR", str(folder)) for word in arguments)]) == 2
+    said = capsys.readouterr()
+    assert words in said.err
+    assert (said.err.count("\n"), said.out) == (1, "")
+    assert before == {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_the_program_says_the_same(folder, capsys):
+    assert main(["evaluate", str(folder), "--grid", "33,47", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == angd.evaluate(folder, grid=(33, 47))
+    assert main(["evaluate", str(folder)]) == 0
+    assert "heat with adam, step 12: error u" in capsys.readouterr().out
+
+
+def test_what_the_program_cannot_find_is_given_in_python(tmp_path):
+    fitted = angd.fit(task_of("heat"), "adam", steps=3, params=task_of("heat").start(jax.random.key(3)), progress=False)
+    fitted.save(tmp_path / "run")
+    with pytest.raises(ValueError, match=r"angd.evaluate\(folder, problem\)"):
+        angd.evaluate(tmp_path / "run")
+    assert angd.evaluate(tmp_path / "run", task_of("heat"))["errors"] == pytest.approx(fitted.errors)
+
+
+@pytest.mark.parametrize("recipe", ["adam", "energy"])
+def test_a_forecast_knows_sizes_memory_and_time(recipe):
+    settings = Config.of("heat", recipe, FEW, steps=100)
+    found = forecast(setup_of(settings), completed(settings)[0])
+    assert found["samples"] == {"interior": 30, "initial": 8, "walls": 8}
+    assert (found["rows"], found["parameters"]) == (46, task_of("heat").size)
+    assert found["memory_bytes"] > 8 * task_of("heat").size
+    assert found["steps"] == 100
+    assert found["seconds"] >= 100 * found["seconds_per_step"] > 0
+
+
+def test_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "heat", "adam", "--seconds", "30", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "heat with adam would run in runs/heat-adam-0; nothing was written." in said
+    assert "105 parameters; samples: 250 initial, 1000 interior, 250 walls, 1500 rows" in said
+    assert main(["run", "heat", "adam", "--dry-run", "--json", "--out", "here"]) == 0
+    assert json.loads(capsys.readouterr().out)["out"] == "here"
+    assert not list(tmp_path.iterdir())
