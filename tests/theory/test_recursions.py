@@ -1,4 +1,4 @@
-"""Steps as they are taken, with bounds, controllers and weights in play, against the recursions written out in numpy."""
+"""Steps as taken, with bounds, controllers and weights in play, against the recursions written out in numpy."""
 
 from pathlib import Path
 from typing import Any

@@ -443,7 +443,7 @@ def test_step_norm_after_a_search_bounds_the_step_that_the_search_left():
 
 
 def test_a_geodesic_correction_of_a_shorter_step_is_that_of_its_arc():
-    """r = θ² − 1 from 2, h = ½: d = −hγ r r′/(r′² + λ), a = −r′ r″d²/(r′² + λ), θ ← θ + h d + h²a/2 if h|a| is small."""
+    """r = θ² − 1 from 2, h = ½: d = −hγ r r′/(r′² + λ), a = −r′ r″d²/(r′² + λ), θ ← θ + h d + h²a/2 if |a| is small."""
 
     class Parabola(eqx.Module):
         def residual(self, params, x):
