@@ -207,6 +207,7 @@ class ANGD(eqx.Module):
             check_state(state, None, "ANGD")
         expected = self._at_rest(problem, params, samples), self.controller.init(self._damping())
         check_state((state.previous, state.controller), expected, "ANGD")
+        _check_kept(state.previous, expected[0])
 
     def _at_rest(self, problem: object, params: PyTree, samples: Any) -> Previous:
         return Previous.at_rest(params, self.metric.init(problem, params, samples))
@@ -264,6 +265,18 @@ def check_state(state: PyTree, expected: PyTree, owner: str) -> None:
         raise ValueError(
             f"{owner}: the last argument of step is the state that init, or the step before, returned for these "
             "parameters and this optimiser; got another object."
+        )
+
+
+def _check_kept(previous: Previous, expected: Previous) -> None:
+    """Refuse another number of samples, where a metric carries something at each of them."""
+    pairs = zip(jax.tree.leaves(previous.metric), jax.tree.leaves(expected.metric), strict=True)
+    shapes = [(jnp.shape(old), jnp.shape(new)) for old, new in pairs]
+    wrong = next(((old, new) for old, new in shapes if old != new), None)
+    if wrong is not None:
+        raise ValueError(
+            f"ANGD: the metric carries an array of shape {wrong[0]} from the step before, and these samples need "
+            f"{wrong[1]}: give every step as many samples, or call init again."
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import Field, field, fields, make_dataclass
 from difflib import get_close_matches
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -26,6 +26,7 @@ Whole = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint=""
 Number = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")]
 Place = Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")]
 Size = Annotated[str | None, tyro.conf.arg(metavar="small|paper", help_behavior_hint="")]
+PLACES = ("--out", "--resume", "--config", "--from")  # options whose empty word would be the present folder
 # What options of the first version are called now.
 OLD = {
     "--set": "write the recipe's options out, e.g. angd run burgers energy --damping 1e-3.",
@@ -53,10 +54,18 @@ def parse(argv: Sequence[str], commands: Mapping[str, type]) -> Any:
     old = next((word for word in rest if word.partition("=")[0] in OLD), None)
     if old is not None:
         raise ValueError(_unrecognized(old, [], f"angd {name}"))
+    empty = next((option for option in PLACES if _is_empty(option, rest)), None)
+    if empty is not None:
+        raise ValueError(f"{empty} must name a {'file' if empty == '--config' else 'folder'}, got nothing.")
     if getattr(kind, "of_recipe", False):
         recipe = recipe_of(rest)
         kind = with_recipe(kind, recipe, several=kind.several) if recipe is not None else kind
     return read(kind, rest, f"angd {name}")
+
+
+def _is_empty(option: str, rest: Sequence[str]) -> bool:
+    """Is an option given without a word after it that says something?"""
+    return f"{option}=" in rest or any(pair == (option, "") for pair in pairwise(rest))
 
 
 def recipe_of(rest: Sequence[str]) -> Recipe | None:

@@ -14,14 +14,17 @@ _BINARY = {
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
+LONGEST = 300  # letters of a formula
 _UNARY = {ast.UAdd: operator.pos, ast.USub: operator.neg}
 
 
 def parse(text: str, name: str) -> Callable[[Any], Any]:
     """The function of t that `text` describes; numbers, `t`, + − * / ** and parentheses are understood."""
+    if len(text) > LONGEST:
+        raise ValueError(f"{name}: a formula has at most {LONGEST} letters, this one has {len(text)}.")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(f"{name}: {text!r} is not a formula; write for example 3/t or 1+0.4/t.") from None
     _check(tree, text, name)
     return lambda t: _evaluate(tree, t)

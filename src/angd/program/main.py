@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[type, Any]] = {
     "flow": (FlowOptions, run_flow),
     "list": (ListOptions, run_list),
 }
+LONGEST = 300  # letters of a word that is repeated in full
 HELP = """angd: accelerated natural gradient descent on parametric manifolds
 
   angd run TASK [RECIPE]     train; TASK is a name, front.py, package.module:name or water.xyz
@@ -48,6 +49,12 @@ def say(message: Warning | str, category: type[Warning], filename: str, lineno: 
     print(f"angd: {message}", file=sys.stderr)
 
 
+def shortened(sentence: str) -> str:
+    """On one line, with the middle of very long words left out."""
+    words = " ".join(sentence.split()).split(" ")
+    return " ".join(word if len(word) <= LONGEST else f"{word[:40]}…{word[-10:]}" for word in words)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command; exit code 0, or 2 with one sentence on standard error for bad input."""
     for stream in (sys.stdout, sys.stderr):
@@ -65,12 +72,15 @@ def _main(argv: Sequence[str]) -> int:
     if argv[0] == "--version":
         print(f"angd {version('angd')}")
         return 0
+    if any("\0" in word for word in argv):
+        print("angd: an argument holds a zero character, which no name or number has.", file=sys.stderr)
+        return 2
     try:
         options = parse(argv, {name: kind for name, (kind, _) in COMMANDS.items()})
         options.check()
         return COMMANDS[argv[0]][1](options)
     except ValueError as error:
-        print(f"angd: {error}", file=sys.stderr)
+        print(f"angd: {shortened(str(error))}", file=sys.stderr)
         return 2
     except ImportError as error:
         print(f"angd: {error}", file=sys.stderr)

@@ -183,7 +183,7 @@ def _flaw(spec: Field[Any], value: Any) -> str | None:
         return f"must be one of {', '.join(map(str, about['choices']))}{ending}, got {value!r}."
     if "low" in about and not (_is_number(value) and about["low"] <= value <= about["high"]):
         return f"must be a number from {about['low']:g} to {about['high']:g}, got {value!r}."
-    if kind_of(spec) is int and value != int(value):
+    if kind_of(spec) is int and not (isinstance(value, int | float) and value == int(value)):
         return f"must be a whole number, got {value!r}."
     return None
 
@@ -200,6 +200,6 @@ def as_type(kind: Any, value: Any) -> Any:
         return value
     try:
         found = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return value
     return int(found) if kind is int and math.isfinite(found) and found == int(found) else found

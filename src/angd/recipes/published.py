@@ -155,6 +155,11 @@ class Spring(Vmc):
     decay: float = number(1e-4, 0, 10, "the rate falls as 1/(1 + decay k)")
     norm: float = number(1e-3, 1e-12, 1e12, "C of the norm constraint ‖h d‖² ≤ C; small networks bear 0.05")
 
+    def contradiction(self) -> str | None:
+        if self.mu > 0:
+            return "with mu it is not this published method any more; angd-fr has mu and beta."
+        return super().contradiction()
+
 
 @dataclass(frozen=True)
 class MinSR(Spring):

@@ -44,7 +44,7 @@ class Checkpoints:
     @property
     def steps(self) -> list[int]:
         """Those that are there, in order."""
-        return sorted(int(file.stem) for file in self.path.glob("*.npz") if file.stem.isdecimal())
+        return sorted(int(file.stem) for file in self.path.glob("*.npz") if _is_one(file))
 
     @property
     def best(self) -> int:
@@ -140,6 +140,10 @@ class Checkpoints:
                 return float(json.loads(str(stored[HEAD]))["error"])
         except (OSError, BadZipFile, ValueError, KeyError, EOFError, TypeError):
             return float("inf")
+
+
+def _is_one(file: Path) -> bool:
+    return file.stem.isdecimal() and len(file.stem) < 20 and file.is_file()
 
 
 def named_leaves(tree: PyTree) -> dict[str, np.ndarray]:

@@ -154,6 +154,8 @@ class Config:
     @classmethod
     def read(cls, path: Path) -> "Config":
         """From a file."""
+        if path.exists() and not path.is_file():
+            raise ValueError(f"{str(path)!r} is not a file that can hold a configuration.")
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -217,6 +219,16 @@ def _check_form(data: Any, source: str, known: set[str]) -> None:
         ("arguments", dict),
         ("source", dict | None),
         ("start", dict | None),
+        ("python", bool),
     ):
         if name in data and not isinstance(data[name], kind):
             raise ValueError(f"{source}: {name} must not be {data[name]!r}.")
+    _check_texts(data.get("source"), ("path", "sha256"), f"{source}: source")
+    _check_texts(data.get("start"), ("folder", "sha256"), f"{source}: start")
+
+
+def _check_texts(found: Any, names: tuple[str, ...], owner: str) -> None:
+    """Refuse an object without these texts."""
+    wrong = [] if found is None else [name for name in names if not isinstance(found.get(name), str)]
+    if wrong:
+        raise ValueError(f"{owner} must have a text {wrong[0]!r}, got {found!r}.")

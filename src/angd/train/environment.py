@@ -23,6 +23,17 @@ def environment() -> dict[str, Any]:
     }
 
 
+def different_versions(before: Any, now: dict[str, Any]) -> list[str]:
+    """What changed between two environments, as `jax 0.8.0 → 0.8.1`; nothing where the first is not known."""
+    old, new = _versions(before), _versions(now)
+    return [f"{name} {old[name]} → {new[name]}" for name in new if name in old and old[name] != new[name]]
+
+
+def _versions(found: Any) -> dict[str, Any]:
+    packages = found.get("packages") if isinstance(found, dict) else None
+    return {"Python": found.get("python")} | packages if isinstance(packages, dict) else {}
+
+
 def stamp(command: str, seed: Any) -> dict[str, Any]:
     """The head of a result file that is committed: how, from which seeds, when and with what it was made."""
     found = environment()

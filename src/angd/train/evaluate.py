@@ -50,6 +50,7 @@ def evaluate(
 
     **Example:** `angd.evaluate("runs/vmc-be-angd-fr-0", walkers=4000)["energy"]`
     """
+    _check(folder, grid, points)
     place = RunFolder(Path(folder))
     config = place.config()
     if problem is None and config.python:
@@ -75,6 +76,20 @@ def evaluate(
     found = head | found | _given({"grid": None if grid is None else list(grid), "points": points}) | counts
     place.write("evaluation.json", found)
     return found
+
+
+def _check(folder: Any, grid: Any, points: Any) -> None:
+    """Refuse what is of another kind or out of range."""
+    if not isinstance(folder, str | Path):
+        raise ValueError(f"evaluate: folder must be the folder of a run, got {folder!r}.")
+    if grid is not None and not (isinstance(grid, Sequence) and grid and all(_is_count(n, 2) for n in grid)):
+        raise ValueError(f"evaluate: grid takes whole numbers of points, 2 at least, e.g. (200, 200), got {grid!r}.")
+    if points is not None and not _is_count(points, 1):
+        raise ValueError(f"evaluate: points must be a whole number, 1 at least, got {points!r}.")
+
+
+def _is_count(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def _given(what: dict[str, Any]) -> dict[str, Any]:

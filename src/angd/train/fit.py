@@ -170,8 +170,7 @@ def fit(
     """
     known = {"steps": steps, "seconds": seconds, "cpu_seconds": cpu_seconds, "seed": key, "recover": recover}
     _check_arguments(known)
-    if folder is not None:
-        needs("filelock", "program", "a run in a folder")
+    _check_kinds(callback, mesh, folder)
     task = _task(problem, samples, params)
     config, made = _method(method, task)
     config = replace(config, **known, precision="f64" if jax.config.jax_enable_x64 else "f32")  # pyright: ignore
@@ -214,8 +213,22 @@ def _check_arguments(given: dict[str, Any]) -> None:
         check_settings(given)
     except ValueError as error:
         option, _, rest = str(error).partition(" ")
+        rest = rest.replace("--max-rejections, at which", "50 rejections, at which")
         name = "key" if option == "--seed" else option.removeprefix("--").replace("-", "_")
         raise ValueError(f"fit: {name} {rest}") from None
+
+
+def _check_kinds(callback: Any, mesh: Any, folder: Any) -> None:
+    """Refuse what is of another kind, before any work."""
+    if callback is not None and not callable(callback):
+        raise ValueError(f"fit: callback must be a function of state and info, got {callback!r}.")
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise ValueError(f"fit: mesh must be a jax.sharding.Mesh, such as angd.parallel.mesh(), got {mesh!r}.")
+    if folder is None:
+        return
+    if not isinstance(folder, str | Path) or str(folder) in ("", "."):
+        raise ValueError(f"fit: folder must name a folder of its own, got {folder!r}.")
+    needs("filelock", "program", "a run in a folder")
 
 
 def _task(problem: Any, samples: Any = None, params: PyTree = None) -> Task:
@@ -244,9 +257,10 @@ def _method(method: Any, task: Task) -> tuple[Config, Any]:
 def _optimiser(method: Any) -> Any:
     if isinstance(method, optax.GradientTransformation):
         return baselines.Baseline(optax.with_extra_args_support(method))
-    if not (hasattr(method, "init") and hasattr(method, "step")):
+    if isinstance(method, type) or not (hasattr(method, "init") and hasattr(method, "step")):
+        kind = f"the class {method.__name__}" if isinstance(method, type) else f"a {type(method).__name__}"
         raise ValueError(
-            f"fit: a {type(method).__name__} is not a method; give a recipe, the name of one, an angd.ANGD, an optax "
+            f"fit: {kind} is not a method; give a recipe, the name of one, an angd.ANGD, an optax "
             "transformation, or an object with init(problem, params, samples) and "
             "step(problem, params, samples, state)."
         )

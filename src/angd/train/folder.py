@@ -151,6 +151,8 @@ class RunFolder:
         if not path.exists():
             return {}
         try:
+            if not path.is_file():
+                raise OSError
             with open(path, "rb") as handle, np.load(handle) as stored:
                 return dict(stored)
         except (ValueError, OSError, BadZipFile, EOFError):
@@ -166,7 +168,7 @@ class RunFolder:
         if not path.exists():
             return None
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
         except (ValueError, OSError, RecursionError):
             found = None
         if not isinstance(found, dict):
@@ -177,6 +179,8 @@ class RunFolder:
         """All evaluations so far."""
         if not self.metrics_file.exists():
             return []
+        if not self.metrics_file.is_file():
+            raise ValueError(f"{str(self.metrics_file)!r} is not a file.")
         try:
             lines = self.metrics_file.read_text(encoding="utf-8").splitlines()
             return [Record(**json.loads(line)) for line in lines]

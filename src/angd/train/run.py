@@ -1,6 +1,7 @@
 """One run, in a folder or in memory: begin or go on, write down what is seen, keep checkpoints, end in a known way."""
 
 import time
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from angd.recipes.base import INFINITE
 from angd.results import RESULTS
 from angd.train.checkpoint import Checkpoints, named_leaves
 from angd.train.config import FREE, Config
-from angd.train.environment import environment
+from angd.train.environment import different_versions, environment
 from angd.train.folder import Record, RunFolder, finite
 from angd.train.loop import Budget, TrainState, is_evaluated, train
 from angd.train.recovery import MOST, RECOVERED, Recovery, cautious, told
@@ -79,6 +80,8 @@ class Run:
                 self.folder.create(self.config, environment(), about(self.setup), start)
             kept = Checkpoints(self.folder.checkpoints, identity(self.config))
             start = kept.load(self.setup.at_phase) or self.state
+            if start.k > 0:
+                note_versions(self.folder, start.k)
             before = self._before(self.folder, start, budget)
             yield from self._run(kept, start, before, budget, on_step)
 
@@ -268,6 +271,20 @@ def identity(config: Config) -> dict[str, Any]:
     """What makes a run another one; limits may change."""
     found = {name: value for name, value in config.to_dict().items() if name not in FREE}
     return {name: value for name, value in found.items() if (name, value) != ("start", None)}
+
+
+def note_versions(folder: RunFolder, step: int) -> None:
+    """Say, and write down in environment.json, that a run goes on with other versions than it had so far."""
+    known, now = folder.read("environment.json") or {}, environment()
+    changes = different_versions((known.get("resumed") or [known])[-1], now)
+    if not changes:
+        return
+    warnings.warn(
+        f"{str(folder.path)!r} goes on at step {step} with {', '.join(changes)}: its numbers may differ in the last "
+        "digits from those of an undisturbed run.",
+        stacklevel=2,
+    )
+    folder.write("environment.json", known | {"resumed": [*known.get("resumed", []), {"step": step} | now]})
 
 
 def about(setup: Setup) -> dict[str, Any]:

@@ -101,5 +101,7 @@ class AbstractSolver(eqx.Module):
 
 def check_damping(damping: Any, owner: str) -> None:
     """Refuse a negative or infinite λ in a sentence."""
+    if isinstance(damping, str | bool | list | dict | tuple):
+        raise ValueError(f"{owner}: damping must be a number, got {damping!r}.")
     if eqx.is_array_like(damping) and not (0 <= damping < float("inf")):
         raise ValueError(f"{owner}: damping must be finite and ≥ 0, got {damping}.")

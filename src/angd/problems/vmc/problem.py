@@ -118,6 +118,8 @@ class GroundState(eqx.Module):
         """Refuse a ψ that is not finite, or that keeps its sign when two equal spins (n↑ first, by default those of the
         potential, if it has any) change places."""
         spins = getattr(self.potential, "spins", None) if spins is None else spins
+        if jnp.ndim(x) != 2:
+            raise RefusedWave(f"A walker has the shape (particles, coordinates), got {jnp.shape(x)}.")
         sign, log = signed(self.log_psi(params, x))
         if jnp.iscomplexobj(sign) or jnp.iscomplexobj(log):
             raise RefusedWave(

@@ -127,6 +127,8 @@ class RunOptions:
 
     def _from_file(self, path: Path, arguments: dict[str, Any], rest: dict[str, Any]) -> Config:
         base = Config.read(path).to_dict()
+        if base["python"]:
+            raise ValueError(f"{str(path)!r} is of a run that was begun in Python: only angd.fit can repeat it.")
         if self.recipe not in (None, base["recipe"]):
             raise ValueError(f"--config {path} is for {base['recipe']}; leave out {self.recipe}.")
         if any(name in rest for name in BUDGETS):
