@@ -189,7 +189,7 @@ def _flaw(spec: Field[Any], value: Any) -> str | None:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value  # not NaN
 
 
 def as_type(kind: Any, value: Any) -> Any:

@@ -76,7 +76,7 @@ class Config:
         given = dict(arguments or {})
         check_task(address.found(task, source), given)
         given = {name: value for name, value in given.items() if (name, value) != ("network", "small")}
-        recipe, density = recipe or usual_recipe(task, given), is_density(task)
+        recipe, density = usual_recipe(task, given) if recipe is None else recipe, is_density(task)
         if recipe is not None and density is not None:
             check_fit(recipe, density, task)
         if changes and recipe is None:
@@ -93,7 +93,7 @@ class Config:
         """
         from angd.recipes.choice import default
 
-        name = self.recipe or default(task)
+        name = default(task) if self.recipe is None else self.recipe
         check_fit(name, task.is_density, task.name)
         recipe = suited(named(name).recipe, task, self.options, name)
         limits = {} if self.is_limited else {"cpu_seconds": task.cpu_seconds}
