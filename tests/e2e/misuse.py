@@ -7,6 +7,7 @@ import inspect
 import random
 import string
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -56,7 +57,7 @@ def a_misuse(rng):
     flow = angd.ARGFlow.momentum(0.5, 0.1)
     state = optimiser(energy).init(Residual(), PARAMS, SAMPLES) if rng.random() < 0.5 else strange
     adam = optax.adam(1e-2).init(PARAMS)
-    wrong_state = adam if state is not strange else strange
+    wrong_state: Any = adam if state is not strange else strange
     kinds = [
         lambda: optimiser(energy).init(Residual(), PARAMS, stranger),
         lambda: optimiser(angd.FisherRao()).init(Density(), PARAMS, {"a": SAMPLES}),

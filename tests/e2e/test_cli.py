@@ -1,6 +1,8 @@
 """`angd` as a person uses it: verdicts, figures, and one sentence for every mistake."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -135,7 +137,7 @@ def test_a_bad_command_line_is_answered_at_once(tmp_path):
     assert time.perf_counter() - start < 3
 
 
-@pytest.mark.parametrize("command", ["run", "compare", "sweep", "report", "reproduce", "flow", "list"])
+@pytest.mark.parametrize("command", ["run", "compare", "sweep", "evaluate", "report", "reproduce", "flow", "list"])
 def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as stop:
         main([command, "--help"])
@@ -257,3 +259,50 @@ def test_the_package_says_that_it_is_typed():
     import angd
 
     assert (Path(angd.__file__).parent / "py.typed").exists()
+
+
+def started(arguments, folder, **environment):
+    """The program as a process of its own."""
+    command = [sys.executable, "-m", "angd.program.main", *arguments]
+    return subprocess.Popen(
+        command, cwd=folder, env=os.environ | environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def test_devices_that_are_not_there_are_named(tmp_path):
+    process = started(["run", "heat", "--steps", "2"], tmp_path, JAX_PLATFORMS="tpu")
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 2
+    assert said == "angd: JAX finds no device: JAX_PLATFORMS=tpu asks for devices that are not here.\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_output_that_is_not_unicode_is_no_reason_to_fail(tmp_path):
+    process = started(["list"], tmp_path, PYTHONIOENCODING="ascii")
+    out, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (0, "")
+    assert "burgers" in out
+
+
+def test_sigterm_during_compilation_ends_with_a_sentence(tmp_path):
+    process = started(["run", "heat", "--out", "run"], tmp_path)
+    assert process.stderr is not None
+    while "compiling" not in process.stderr.readline():
+        pass
+    process.terminate()
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 143
+    assert "terminated" in said
+    assert "Traceback" not in said
+
+
+def test_sigterm_before_a_run_has_begun_ends_with_a_sentence(monkeypatch, capsys):
+    def patient(_):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setitem(cli.COMMANDS, "list", (ListOptions, patient))
+    assert main(["list"]) == 143
+    assert capsys.readouterr().err == "angd: terminated.\n"
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec
 
 import angd
 from angd import Samples, parallel
@@ -26,9 +27,30 @@ def test_weights_of_all_hosts_add_up_to_those_of_one(named, monkeypatch):
         mine = mine["a"] if named else mine
         assert width[1] == 0.5, "what is no weight stays as it is"
         assert np.array_equal(mine.x[1], np.arange(4.0) + 10 * i)
-        assert all(leaf[0] == parallel.PartitionSpec(parallel.AXIS) for leaf in (mine.x, mine.omega))
+        assert all(leaf[0] == PartitionSpec(parallel.AXIS) for leaf in (mine.x, mine.omega))
         return mine.omega[1]
 
     together = np.concatenate([on_host(i) for i in range(3)])
     assert np.allclose(together, (omega / omega.sum(axis=1, keepdims=True)).ravel() / 3)
     assert np.isclose(together.sum(), 1)
+
+
+@pytest.mark.parametrize(
+    ("devices", "lengths", "words"),
+    [
+        ((2, 1), ((4, 4), (4, 4)), "The hosts have 2 and 1 devices"),
+        ((1, 1, 1), ((4, 8), (4, 8), (4, 6)), "The hosts hold 8, 8 and 6 samples"),
+    ],
+)
+def test_unequal_shares_of_hosts_are_refused(devices, lengths, words):
+    with pytest.raises(ValueError, match=words):
+        parallel.check_shares(devices, lengths)
+    parallel.check_shares((2, 2), ((4, 8), (4, 8)))
+
+
+def test_split_asks_every_host_for_its_share(monkeypatch):
+    hosts = SimpleNamespace(devices=np.array([SimpleNamespace(process_index=i) for i in range(2)]), size=2)
+    monkeypatch.setattr(parallel, "mesh", lambda: hosts)
+    monkeypatch.setattr(parallel, "_of_all_hosts", lambda own: [own, [5 for _ in own]])
+    with pytest.raises(ValueError, match="The hosts hold 4 and 5 samples: give each host as many as the others"):
+        parallel.split(Samples(jnp.arange(4.0)))

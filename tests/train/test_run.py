@@ -475,3 +475,18 @@ def test_progress_says_what_happens_where_there_is_no_terminal():
     assert "of compilation" in second
     assert "heat: 20%, step 2, loss 5.00e-01, error 2.50e-01, " in third
     assert "rejected (2), λ 1.0e-03, |d| 1.0e-01, acceptance 50%, masked 1" in third
+
+
+def test_a_resume_with_other_versions_is_said_and_written_down(tmp_path):
+    whole(tmp_path / "run", config(3))
+    folder = RunFolder(tmp_path / "run")
+    before = folder.read("environment.json") or {}
+    old = before | {"packages": before["packages"] | {"jax": "0.1.2"}}
+    folder.write("environment.json", old)
+    with pytest.warns(UserWarning, match=r"goes on at step 3 with jax 0\.1\.2 → "):
+        whole(tmp_path / "run", config(5))
+    found = folder.read("environment.json") or {}
+    assert found["packages"]["jax"] == "0.1.2"
+    assert [(entry["step"], entry["packages"]) for entry in found["resumed"]] == [(3, before["packages"])]
+    whole(tmp_path / "run", config(7))
+    assert len((folder.read("environment.json") or {})["resumed"]) == 1

@@ -1,9 +1,12 @@
 """The `angd` command. Arguments are parsed and checked before JAX is imported, so a mistake is answered at once."""
 
 import io
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
@@ -49,6 +52,27 @@ def say(message: Warning | str, category: type[Warning], filename: str, lineno: 
     print(f"angd: {message}", file=sys.stderr)
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM where no run has begun that could save its last step."""
+
+
+def _terminate(*_: Any) -> None:
+    raise Terminated
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM ends the program with a sentence; a run that has begun handles it by itself."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def shortened(sentence: str) -> str:
     """On one line, with the middle of very long words left out."""
     words = " ".join(sentence.split()).split(" ")
@@ -60,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows no Greek still shows the rest
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), terminable():
         warnings.showwarning = say
         return _main(sys.argv[1:] if argv is None else argv)
 
@@ -88,9 +112,10 @@ def _main(argv: Sequence[str]) -> int:
     except OSError as error:
         print(f"angd: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("angd: interrupted.", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stop:
+        word, code = ("terminated", 143) if isinstance(stop, Terminated) else ("interrupted", 130)
+        print(f"angd: {word}.", file=sys.stderr)
+        return code
     except Exception as error:
         theirs = blame(error)
         if theirs is None:
