@@ -28,7 +28,7 @@ from angd.train.folder import RunFolder
 from making import session
 
 pytestmark = pytest.mark.filterwarnings("always")  # the program shows warnings as sentences
-QUICK, SLOW = 75, 1500  # and a third as many misuses of the library
+QUICK, SLOW = 84, 1800  # and a third as many misuses of the library
 PATIENCE = 20  # seconds that an answer may take
 
 
