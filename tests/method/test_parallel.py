@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec
 
 import angd
 from angd import Samples, parallel
@@ -26,7 +27,7 @@ def test_weights_of_all_hosts_add_up_to_those_of_one(named, monkeypatch):
         mine = mine["a"] if named else mine
         assert width[1] == 0.5, "what is no weight stays as it is"
         assert np.array_equal(mine.x[1], np.arange(4.0) + 10 * i)
-        assert all(leaf[0] == parallel.PartitionSpec(parallel.AXIS) for leaf in (mine.x, mine.omega))
+        assert all(leaf[0] == PartitionSpec(parallel.AXIS) for leaf in (mine.x, mine.omega))
         return mine.omega[1]
 
     together = np.concatenate([on_host(i) for i in range(3)])
