@@ -8,7 +8,7 @@ WORKERS ?= 2
 DEMO ?= 75 cpu-seconds
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow bench check docs figures gallery numbers measure lock clean
+.PHONY: help setup demo test test-slow mutants bench check docs figures gallery numbers measure lock clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,6 +31,9 @@ test: check  ## Run ruff, pyright and all quick tests
 
 test-slow: setup  ## Run the long experiments as well
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
+
+mutants: setup  ## Change formulas one by one, and see that a test notices (half an hour)
+	$(BIN)/python tools/mutants.py
 
 check: setup  ## Lint, formatting, types, import directions, numbers in the docs
 	$(BIN)/ruff check .
