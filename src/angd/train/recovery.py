@@ -18,7 +18,11 @@ from angd.train.loop import TrainState
 
 MOST = 3  # recoveries of one run
 RECOVERED = "went back to step"  # how the records of recoveries begin
-NOT_FINITE = (RESULTS.loss_not_finite, RESULTS.direction_not_finite, RESULTS.singular, RESULTS.step_not_finite)
+# By number: comparing members would ask the device after every step.
+NOT_FINITE = {
+    int(member._value)  # pyright: ignore
+    for member in (RESULTS.loss_not_finite, RESULTS.direction_not_finite, RESULTS.singular, RESULTS.step_not_finite)
+}
 CAUTION = {"damping": 10.0, "rate": 0.5}  # the first of these that a method has is multiplied
 
 
@@ -33,7 +37,7 @@ class Recovery:
 
     def seen(self, state: TrainState, info: Info) -> TrainState | None:
         """Where to go on instead after a step, None where all is well or enough was tried."""
-        if any(bool(info.result == result) for result in NOT_FINITE):
+        if int(info.result._value) in NOT_FINITE:  # pyright: ignore
             self.bad += 1
         else:
             self.bad, self.good = 0, self.last
