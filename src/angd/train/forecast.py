@@ -14,7 +14,8 @@ from angd.train.loop import Clock, TrainState, call_of
 from angd.train.run import budget_of
 from angd.train.setup import Setup
 
-TIMED = 3  # steps whose time is taken, after a first one
+TIMED = 16  # steps that are taken, of which the later half counts: the first ones are slow
+PATIENCE = 10.0  # seconds after which no further ones are taken
 
 
 def forecast(setup: Setup, config: Config) -> dict[str, Any]:
@@ -31,8 +32,7 @@ def forecast(setup: Setup, config: Config) -> dict[str, Any]:
     before = time.perf_counter()
     compiled = function.lower(*arguments).compile()
     compiling = time.perf_counter() - before
-    (_, samples, _), _ = compiled(*arguments)
-    wall, cpu = _times(compiled, arguments)
+    samples, wall, cpu = _timed(setup, now, compiled)
     return {
         "task": setup.task.name,
         "recipe": config.recipe,
@@ -48,14 +48,17 @@ def forecast(setup: Setup, config: Config) -> dict[str, Any]:
     }
 
 
-def _times(compiled: Any, arguments: tuple[Any, ...]) -> tuple[float, float]:
-    """Seconds and CPU seconds of a step."""
-    found = []
-    for _ in range(TIMED):
+def _timed(setup: Setup, now: TrainState, compiled: Any) -> tuple[Any, float, float]:
+    """The last samples, and the seconds and CPU seconds of a step, drawing or moving its samples included."""
+    found, begun = [], time.perf_counter()
+    while not found or (len(found) < TIMED and time.perf_counter() - begun < PATIENCE):
         clock = Clock()
-        jax.block_until_ready(compiled(*arguments))
+        _, arguments = call_of(setup.problem, setup.phases, now, setup.key)
+        (params, samples, state), _ = jax.block_until_ready(compiled(*arguments))
+        now = replace(now, params=params, samples=samples, state=state, k=now.k + 1)
         found.append(clock.read())
-    return median(wall for wall, _ in found), median(cpu for _, cpu in found)
+    late = found[len(found) // 2 :]
+    return now.samples, median(wall for wall, _ in late), median(cpu for _, cpu in late)
 
 
 def _counts(samples: Any) -> dict[str, int]:
