@@ -26,3 +26,13 @@ def setup_of(config):
 def session(path, config, save_seconds=30.0, setup=None):
     """A run in a folder."""
     return Run(setup or setup_of(config), completed(config)[0], path, save_seconds)
+
+
+def left_and_resumed(path, config, step):
+    """The folder of a run that was left after a step and then ended, so that it has two checkpoints."""
+    records = session(path, config).records()
+    while next(records).step < step:
+        pass
+    records.close()
+    list(session(path, config).records())
+    return path

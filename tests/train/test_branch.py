@@ -15,7 +15,7 @@ from angd.train.folder import RunFolder
 from angd.train.run import Run
 from angd.train.setup import prepare
 from angd.view.report import command
-from making import completed, session
+from making import completed, left_and_resumed
 
 FEW = {"interior": 30, "condition": 8}
 SMALL = ["--interior", "30", "--condition", "8"]
@@ -25,13 +25,7 @@ SMALL = ["--interior", "30", "--condition", "8"]
 def parent(tmp_path_factory):
     """A run of 12 steps, with checkpoints of the last two moments at which it was left."""
     path = tmp_path_factory.mktemp("parent") / "run"
-    settings = Config.of("heat", "adam", FEW, steps=12)
-    records = session(path, settings).records()
-    while next(records).step < 5:
-        pass
-    records.close()
-    list(session(path, settings).records())
-    return path
+    return left_and_resumed(path, Config.of("heat", "adam", FEW, steps=12), 5)
 
 
 def branched(parent, path, recipe="adam", step=None, **changes):

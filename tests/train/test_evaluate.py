@@ -11,7 +11,7 @@ from angd.program.main import main
 from angd.train.config import Config
 from angd.train.folder import RunFolder
 from angd.train.forecast import forecast
-from making import completed, session, setup_of, task_of
+from making import completed, left_and_resumed, setup_of, task_of
 
 FEW = {"interior": 30, "condition": 8}
 
@@ -20,13 +20,7 @@ FEW = {"interior": 30, "condition": 8}
 def folder(tmp_path_factory):
     """A run that lost its way: the best checkpoint is not the last."""
     path = tmp_path_factory.mktemp("evaluate") / "run"
-    settings = Config.of("heat", "adam", FEW, steps=12)
-    records = session(path, settings).records()
-    while next(records).step < 5:
-        pass
-    records.close()
-    list(session(path, settings).records())
-    return path
+    return left_and_resumed(path, Config.of("heat", "adam", FEW, steps=12), 5)
 
 
 def test_a_second_look_with_the_usual_grid_agrees_with_the_run(folder):

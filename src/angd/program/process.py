@@ -2,7 +2,6 @@
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,4 +48,4 @@ def check_source(config: Config, folder: RunFolder) -> Config:
         )
     if config.source is not None and now is None:
         raise ValueError(f"{config.source['path']!r}, which this run was made with, is not there any more.")
-    return replace(config, source=config.source)
+    return config

@@ -128,8 +128,11 @@ class Run:
         if budget.spent(start) >= 1:
             return folder.records()
         folder.forget("solution.npz")
-        regular = lambda record: self._is_evaluated(record.step) or record.result.startswith(RECOVERED)  # noqa: E731
-        return folder.forget_after(start.k, regular)
+        return folder.forget_after(start.k, self._is_regular)
+
+    def _is_regular(self, record: Record) -> bool:
+        """Would a run that nobody disturbed have written this record?"""
+        return self._is_evaluated(record.step) or record.result.startswith(RECOVERED)
 
     def _is_evaluated(self, k: int) -> bool:
         return is_evaluated(k) or k in self.judged
