@@ -1,7 +1,6 @@
 """Runs in their folders: begun, stopped in every way there is, gone on with, and never half-written."""
 
 import contextlib
-import inspect
 import json
 import os
 import random
@@ -11,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -247,8 +247,13 @@ def poisoned(settings, monkeypatch, after, spoil):
         samples = phase.sampler(key, problem, params)
         return spoil(samples) if len(calls) > after else samples
 
-    # The sampler counts its calls, so it must not be compiled.
-    monkeypatch.setattr(loop, "_draw", inspect.unwrap(loop._draw))
+    compiled = loop._Loop._compiled
+
+    def eager(self, function, *fixed):
+        """The sampler counts its calls, so it must not be compiled."""
+        return partial(function, self.problem, *fixed) if function is loop._draw else compiled(self, function, *fixed)
+
+    monkeypatch.setattr(loop._Loop, "_compiled", eager)
     spoilt = replace(phase, sampler=sampler)
     return replace(setup, phases=[spoilt, spoilt])
 

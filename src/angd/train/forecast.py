@@ -30,7 +30,7 @@ def forecast(setup: Setup, config: Config) -> dict[str, Any]:
     now = replace(TrainState(setup.params), phase=len(setup.phases) - 1)
     function, arguments = call_of(setup.problem, setup.phases, now, setup.key)
     before = time.perf_counter()
-    compiled = function.lower(*arguments).compile()
+    compiled, memory = function.ahead(*arguments)
     compiling = time.perf_counter() - before
     samples, wall, cpu = _timed(setup, now, compiled)
     return {
@@ -40,7 +40,7 @@ def forecast(setup: Setup, config: Config) -> dict[str, Any]:
         "parameters": sum(leaf.size for leaf in jax.tree.leaves(setup.params)),
         "samples": _counts(samples),
         "rows": _rows(setup, samples),
-        "memory_bytes": _memory(compiled),
+        "memory_bytes": _bytes(memory),
         "seconds_to_compile": round(compiling, 3),
         "seconds_per_step": wall,
         "cpu_seconds_per_step": cpu,
@@ -85,11 +85,10 @@ def _rows(setup: Setup, samples: Any) -> int | None:
     return sum(leaf.size for leaf in jax.tree.leaves(shapes))
 
 
-def _memory(compiled: Any) -> int:
-    """Bytes of arguments, results and intermediate numbers of a compiled step."""
-    found = compiled.compiled.memory_analysis()
+def _bytes(memory: Any) -> int:
+    """Arguments, results and intermediate numbers of a compiled step."""
     sizes = ("argument_size_in_bytes", "output_size_in_bytes", "temp_size_in_bytes")
-    return sum(getattr(found, name) for name in sizes) - found.alias_size_in_bytes
+    return sum(getattr(memory, name) for name in sizes) - memory.alias_size_in_bytes
 
 
 def _whole(config: Config, wall: float, cpu: float, compiling: float) -> dict[str, float]:

@@ -8,7 +8,7 @@ not.
 
 import math
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from jaxtyping import Array, PyTree
 
 from angd.method.step import Info
 from angd.recipes.base import INFINITE, Phase
+from angd.train.compiled import Compiled
 from angd.tree import in_precision
 
 RATIO = 1.02  # of the numbers of steps at which one evaluates
@@ -117,7 +118,7 @@ def train(
         clock.forget(read)
 
 
-def call_of(problem: Any, phases: Sequence[Phase], now: TrainState, key: Array) -> tuple[Any, tuple[Any, ...]]:
+def call_of(problem: Any, phases: Sequence[Phase], now: TrainState, key: Array) -> tuple[Compiled, tuple[Any, ...]]:
     """What the next step calls, for those who want to know its cost.
 
     **Arguments:** as of `train`.
@@ -132,6 +133,7 @@ class _Loop:
 
     def __init__(self, problem: Any, phases: Sequence[Phase], key: Array):
         self.problem, self.phases, self.key = problem, phases, key
+        self.known: dict[Any, Compiled] = {}
         # Compiled together they cost less, but phases that share an optimiser share its compiled step.
         self.fused = len(phases) == 1 and every(phases[0].sampler) == 1
 
@@ -149,26 +151,33 @@ class _Loop:
         after = replace(now, params=params, samples=samples, state=state, k=now.k + 1, ended=ended, rejected=rejected)
         return after, info
 
-    def call(self, now: TrainState, attempt: int = 0) -> tuple[Any, tuple[Any, ...]]:
+    def call(self, now: TrainState, attempt: int = 0) -> tuple[Compiled, tuple[Any, ...]]:
         """The compiled function of a step, and its arguments."""
         phase, key = self.phases[now.phase], self.key if attempt == 0 else jax.random.fold_in(self.key, 2**31 + attempt)
         number, held = np.uint32(now.k), (now.params, now.samples, now.state)
         if now.state is None or not self.fused:
             held = self._ready(phase, now, key, number)
         if self.fused:  # draws again what the optimiser began with: cheaper than another program for the first step
-            return _draw_and_step, (phase.optimiser, phase.sampler, self.problem, held, key, number, phase.single)
-        return _step, (phase.optimiser, self.problem, *held)
+            return self._compiled(_draw_and_step, phase.optimiser, phase.sampler, phase.single), (held, key, number)
+        return self._compiled(_step, phase.optimiser), held
+
+    def _compiled(self, function: Callable[..., Any], *fixed: Any) -> Compiled:
+        """One object for each function and what it is bound to: these live as long as the loop."""
+        name = (function, *map(id, fixed))
+        if name not in self.known:
+            self.known[name] = Compiled(function, self.problem, *fixed)
+        return self.known[name]
 
     def _ready(self, phase: Phase, now: TrainState, key: Array, number: Any) -> tuple[PyTree, PyTree, PyTree]:
         """Parameters, samples and state in the precision of the phase."""
         params, samples, state = cast((now.params, now.samples, now.state), phase.single)
         if samples is not None and hasattr(phase.sampler, "move"):
-            samples = _move(phase.sampler, self.problem, params, samples, key, number)
+            samples = self._compiled(_move, phase.sampler)(params, samples, key, number)
         elif samples is None or now.k % every(phase.sampler) == 0:
-            samples = _draw(phase.sampler, self.problem, params, key, number)
+            samples = self._compiled(_draw, phase.sampler)(params, key, number)
         samples = cast(samples, phase.single)
         if state is None:
-            state = phase.optimiser.init(self.problem, params, samples)
+            state = arrays_only(phase.optimiser.init(self.problem, params, samples))
         # Always of the same precision, or the step would be compiled again.
         return params, samples, cast(state, phase.single)
 
@@ -187,25 +196,32 @@ def every(sampler: Any) -> float:
     return INFINITE if hasattr(sampler, "move") else getattr(sampler, "every", 1)
 
 
-@eqx.filter_jit
-def _draw(sampler: Any, problem: Any, params: PyTree, key: Array, number: Any) -> PyTree:
+def arrays_only(state: PyTree) -> PyTree:
+    """The state of a method, if a compiled step can carry it."""
+    for leaf in jax.tree.leaves(state):
+        if not eqx.is_array_like(leaf):
+            raise ValueError(
+                f"method: its state must consist of arrays and numbers, but `init` put a {type(leaf).__name__} into it: "
+                "keep what does not change in the method itself."
+            )
+    return state
+
+
+def _draw(problem: Any, sampler: Any, params: PyTree, key: Array, number: Any) -> PyTree:
     return sampler(jax.random.fold_in(key, number), problem, params)
 
 
-@eqx.filter_jit
-def _move(sampler: Any, problem: Any, params: PyTree, samples: PyTree, key: Array, number: Any) -> PyTree:
+def _move(problem: Any, sampler: Any, params: PyTree, samples: PyTree, key: Array, number: Any) -> PyTree:
     return sampler.move(jax.random.fold_in(key, number), problem, params, samples)
 
 
-@eqx.filter_jit
-def _step(optimiser: Any, problem: Any, params: PyTree, samples: PyTree, state: PyTree) -> tuple[Any, Any]:
+def _step(problem: Any, optimiser: Any, params: PyTree, samples: PyTree, state: PyTree) -> tuple[Any, Any]:
     params, samples, state, info = optimiser.step(problem, params, samples, state)
     return (params, samples, state), info
 
 
-@eqx.filter_jit
 def _draw_and_step(
-    optimiser: Any, sampler: Any, problem: Any, held: Any, key: Array, number: Any, single: bool
+    problem: Any, optimiser: Any, sampler: Any, single: bool, held: Any, key: Array, number: Any
 ) -> tuple[Any, Any]:
     params, _, state = cast(held, single)
     samples = cast(sampler(jax.random.fold_in(key, number), problem, params), single)
