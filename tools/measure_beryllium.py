@@ -1,16 +1,16 @@
 """Does acceleration pay on beryllium? ANGD against its plain forms: results/beryllium.json.
 
-    python tools/measure_beryllium.py [fisher-rao | many-walkers | bare | damped | wasserstein | signs]…
-        [--seeds=5] [--steps=N] [--method=M]
+    python tools/measure_beryllium.py [fisher-rao | many-walkers | bare | damped | wasserstein | wasserstein-kfac |
+        signs]… [--seeds=5] [--steps=N] [--method=M]
 
 All methods start from the same pretrained network and the same walkers, with the same clipping, norm constraint among
-what is tuned, and 256 walkers for 600 steps ("many-walkers": 1024 for 120; "bare", "damped", "wasserstein": 300 steps).
+what is tuned, and 256 walkers for 600 steps ("many-walkers": 1024 for 120; "bare", "damped", both of "wasserstein": 300 steps).
 Sixteen configurations of each method run a third of the steps from one start; the best three run all steps from two;
 the best of these runs from every seed, none of which was used for tuning. All are judged by the energy on *fresh*
 walkers, in thousandths of a Hartree above the reference. "iterations" is where the accelerated method's mean over seeds
 first is, and stays, at or below the plain one's last. "fisher-rao" is with projected momentum for both, "bare" without
 it for either, "damped" SPRING, its damping tuned as well, against ANGD without; "signs" compares β = 0.15 with the
-signs as corrected and as printed. `--method` measures one of a pair and keeps the others that the file has, if they
+signs as corrected and as printed. "wasserstein-kfac" is the paper's pair, both with Kronecker factors. `--method` measures one of a pair and keeps the others that the file has, if they
 were measured alike. Runs that have ended are kept in results/beryllium.jsonl, so that a study which was interrupted
 goes on.
 """
@@ -44,7 +44,13 @@ OUT = Path(__file__).parent.parent / "results" / "beryllium.json"
 KEPT = OUT.with_suffix(".jsonl")
 FEW, MANY, MEASUREMENTS = 256, 1024, 150
 EARLY, LATE, TUNING = 3, 3, (100, 101)  # part of the steps, configurations that go on, and the seeds of tuning
-STEPS = {"many-walkers": 120, "bare": 300, "damped": 300, "wasserstein": 300}  # where they are not 600
+STEPS = {
+    "many-walkers": 120,
+    "bare": 300,
+    "damped": 300,
+    "wasserstein": 300,
+    "wasserstein-kfac": 300,
+}  # where they are not 600
 LOOKS = (0.15, 0.25, 0.35, 0.5, 0.75, 1.0)  # shares of the steps
 # Sixteen of each, so that all can be tried. A constant force moves ANGD by rate/(1 − μ) in a step, by as much as plain
 # methods. β = μh/(1 − μ) for μ = 0.8, where momentum is a running mean of forces that are all brought up to date.
@@ -58,6 +64,7 @@ BOLD = {"damping": (1e-3, 4e-3), "norm": (0.05, 0.2), "walkers": (FEW,)}
 # Directions of Wasserstein-2 are stiff, and larger steps turn back and forth. With the larger rates every step is as
 # long as the norm constraint allows.
 STIFF = {"norm": (0.005, 0.02), "damping": (4e-3, 1.6e-2, 6.4e-2, 0.25), "walkers": (FEW,)}
+KFAC = {"solver": ("kfac",)}
 MILD = {"rate": (0.01,), "mu": (0.8, 0.9)}
 PAIRS = {
     "fisher-rao": {
@@ -77,6 +84,7 @@ PAIRS = {
         "angd-fr": BOLD | {"rate": (0.01,), "eta": (0,), "mu": (0.9, 0.95), "beta": (0.4, 0.9)},
     },
     "wasserstein": {"ngd-w2": STIFF | {"rate": (0.002, 0.05)}, "angd-w2p": STIFF | MILD, "angd-w2": STIFF | MILD},
+    "wasserstein-kfac": {"ngd-w2": KFAC | STIFF | {"rate": (0.002, 0.05)}, "angd-w2": KFAC | STIFF | MILD},
 }
 
 

@@ -41,6 +41,11 @@ def norm(x: Any) -> Float[Array, ""]:
     return jnp.sqrt(dot(x, x))
 
 
+def count(x: Any) -> int:
+    """How many numbers the arrays of a pytree hold."""
+    return sum(leaf.size for leaf in jax.tree.leaves(x))
+
+
 def all_finite(x: Any) -> Bool[Array, ""]:
     """Is every floating-point entry a number?"""
     leaves = [leaf for leaf in jax.tree.leaves(x) if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)]

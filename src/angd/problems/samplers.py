@@ -10,6 +10,7 @@ from jaxtyping import Array, PyTree
 
 from angd.method.parallel import constrained
 from angd.method.samples import Samples
+from angd.tree import count
 
 
 class Given(eqx.Module):
@@ -57,7 +58,7 @@ def count_rows(task: Any, interior: int, condition: int) -> float:
     if sampler is None:
         return math.inf
     shapes = eqx.filter_eval_shape(_residuals, task.problem, sampler, task.start(jax.random.key(0)))
-    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+    return count(shapes)
 
 
 def _residuals(problem: Any, sampler: Any, params: PyTree) -> PyTree:

@@ -123,7 +123,9 @@ class Task:
         """How many parameters there are."""
         import jax
 
-        return sum(leaf.size for leaf in jax.tree.leaves(self.start(jax.random.key(0))))
+        from angd.tree import count
+
+        return count(self.start(jax.random.key(0)))
 
     def sampler(self) -> Any:
         """The task's samples as a sampler."""

@@ -13,6 +13,7 @@ from angd.train.config import Config
 from angd.train.loop import Clock, TrainState, call_of
 from angd.train.run import budget_of
 from angd.train.setup import Setup
+from angd.tree import count
 
 TIMED = 16  # steps that are taken, of which the later half counts: the first ones are slow
 PATIENCE = 10.0  # seconds after which no further ones are taken
@@ -37,7 +38,7 @@ def forecast(setup: Setup, config: Config) -> dict[str, Any]:
         "task": setup.task.name,
         "recipe": config.recipe,
         "options": config.to_dict()["options"],
-        "parameters": sum(leaf.size for leaf in jax.tree.leaves(setup.params)),
+        "parameters": count(setup.params),
         "samples": _counts(samples),
         "rows": _rows(setup, samples),
         "memory_bytes": _bytes(memory),
@@ -82,7 +83,7 @@ def _rows(setup: Setup, samples: Any) -> int | None:
     if not (task.is_residual or isinstance(samples, Samples)):
         return None
     shapes = eqx.filter_eval_shape(values, setup.params, samples)
-    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+    return count(shapes)
 
 
 def _bytes(memory: Any) -> int:

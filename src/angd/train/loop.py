@@ -201,8 +201,8 @@ def arrays_only(state: PyTree) -> PyTree:
     for leaf in jax.tree.leaves(state):
         if not eqx.is_array_like(leaf):
             raise ValueError(
-                f"method: its state must consist of arrays and numbers, but `init` put a {type(leaf).__name__} into it: "
-                "keep what does not change in the method itself."
+                f"method: its state must consist of arrays and numbers, but `init` put a {type(leaf).__name__} there: "
+                "keep in the method itself what does not change."
             )
     return state
 

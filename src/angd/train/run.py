@@ -18,6 +18,7 @@ from angd.train.folder import Record, RunFolder, finite
 from angd.train.loop import Budget, TrainState, is_evaluated, train
 from angd.train.recovery import MOST, RECOVERED, Recovery, cautious, told
 from angd.train.setup import Setup
+from angd.tree import count
 
 FINISHED = "finished"
 FAILED = 3
@@ -299,5 +300,5 @@ def about(setup: Setup) -> dict[str, Any]:
         "about": task.about,
         "errors": "energy" if task.energy is not None else "fields" if known else None,
         "density": task.is_density,
-        "parameters": task.size,
+        "parameters": count(setup.params),
     }

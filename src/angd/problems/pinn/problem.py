@@ -88,8 +88,11 @@ class Problem(eqx.Module):
         """Parameters of the network; also tries every equation at a few points, so that mistakes are told at once."""
         params = self.network.init(key, self.domain.dimension)
         unit = jax.random.uniform(key, (LOOKS, self.domain.dimension), minval=0.01, maxval=0.99)
+        points = {name: place.place(unit) for name, place in self.places().items()}
         for name, f in self.residuals.items():
-            _try(name, f, params, self.places()[name].place(unit))
+            _check_kind(name, f, params, points[name])
+        for name, r in _tried(self, params, points).items():
+            _check_finite(name, r, points[name])
         return params
 
     def field(self, params: PyTree, z: Float[Array, " D"]) -> Float[Array, "*m"]:
@@ -149,8 +152,8 @@ def _misfit(u: Callable[[Array], Array], data: Data) -> Array:
     return value - data.values
 
 
-def _try(name: str, f: Callable[..., Array], params: PyTree, points: PyTree) -> None:
-    """Refuse an equation that returns something else than finite real numbers."""
+def _check_kind(name: str, f: Callable[..., Array], params: PyTree, points: PyTree) -> None:
+    """Refuse an equation that returns something else than real numbers."""
     try:
         shape = jax.eval_shape(f, params, jax.tree.map(lambda leaf: leaf[0], points))
     except Exception as error:
@@ -162,7 +165,15 @@ def _try(name: str, f: Callable[..., Array], params: PyTree, points: PyTree) -> 
             f"Problem: the equation of {name!r} must return a number or a vector at one point, real ones; got "
             f"{_described(shape)}."
         )
-    r = jax.jit(jax.vmap(f, (None, 0)))(params, points)
+
+
+@eqx.filter_jit
+def _tried(problem: Problem, params: PyTree, points: dict[str, PyTree]) -> dict[str, Array]:
+    return {name: jax.vmap(f, (None, 0))(params, points[name]) for name, f in problem.residuals.items()}
+
+
+def _check_finite(name: str, r: Array, points: PyTree) -> None:
+    """Refuse an equation whose values are not finite."""
     if not bool(jnp.all(jnp.isfinite(r))):
         bad = jnp.argmax(~jnp.isfinite(r.reshape(LOOKS, -1)).all(1))
         where = jax.tree.map(lambda leaf: leaf[bad].tolist(), points)

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, PyTree
 from angd.method.samples import Samples
 from angd.problems.pinn.domains import Faces
 from angd.problems.pinn.problem import INTERIOR, Problem
+from angd.tree import count
 
 LONG = 100  # steps that fit the points of a large network
 
@@ -239,7 +240,7 @@ def warn_of_overfitting(problem: Problem, params: PyTree, samples: dict[str, Sam
         lambda q: {n: jax.vmap(f, (None, 0))(q, points[n]) for n, f in problem.residuals.items()}, params
     )
     rows = sum(shape.size for shape in jax.tree.leaves(shapes))
-    p = sum(leaf.size for leaf in jax.tree.leaves(params))
+    p = count(params)
     if p > rows:
         warnings.warn(
             f"{rows} residuals at fixed points cannot hold {p} parameters: the points will be fitted, the equation "
