@@ -4,15 +4,15 @@
         signs]… [--seeds=5] [--steps=N] [--method=M]
 
 All methods start from the same pretrained network and the same walkers, with the same clipping, norm constraint among
-what is tuned, and 256 walkers for 600 steps ("many-walkers": 1024 for 120; "bare", "damped", both of "wasserstein": 300 steps).
-Sixteen configurations of each method run a third of the steps from one start; the best three run all steps from two;
-the best of these runs from every seed, none of which was used for tuning. All are judged by the energy on *fresh*
+what is tuned, and 256 walkers for 600 steps ("many-walkers": 1024 for 120; "bare", "damped", both of "wasserstein": 300
+steps). Sixteen configurations of each method run a third of the steps from one start; the best three run all steps from
+two; the best of these runs from every seed, none of which was used for tuning. All are judged by the energy on *fresh*
 walkers, in thousandths of a Hartree above the reference. "iterations" is where the accelerated method's mean over seeds
 first is, and stays, at or below the plain one's last. "fisher-rao" is with projected momentum for both, "bare" without
 it for either, "damped" SPRING, its damping tuned as well, against ANGD without; "signs" compares β = 0.15 with the
-signs as corrected and as printed. "wasserstein-kfac" is the paper's pair, both with Kronecker factors. `--method` measures one of a pair and keeps the others that the file has, if they
-were measured alike. Runs that have ended are kept in results/beryllium.jsonl, so that a study which was interrupted
-goes on.
+signs as corrected and as printed. "wasserstein-kfac" is the paper's pair, both with Kronecker factors. `--method`
+measures one of a pair and keeps the others that the file has, if they were measured alike. Runs that have ended are
+kept in results/beryllium.jsonl, so that a study which was interrupted goes on.
 """
 
 import json
@@ -44,13 +44,8 @@ OUT = Path(__file__).parent.parent / "results" / "beryllium.json"
 KEPT = OUT.with_suffix(".jsonl")
 FEW, MANY, MEASUREMENTS = 256, 1024, 150
 EARLY, LATE, TUNING = 3, 3, (100, 101)  # part of the steps, configurations that go on, and the seeds of tuning
-STEPS = {
-    "many-walkers": 120,
-    "bare": 300,
-    "damped": 300,
-    "wasserstein": 300,
-    "wasserstein-kfac": 300,
-}  # where they are not 600
+# Where they are not 600.
+STEPS = {"many-walkers": 120, "bare": 300, "damped": 300, "wasserstein": 300, "wasserstein-kfac": 300}
 LOOKS = (0.15, 0.25, 0.35, 0.5, 0.75, 1.0)  # shares of the steps
 # Sixteen of each, so that all can be tried. A constant force moves ANGD by rate/(1 − μ) in a step, by as much as plain
 # methods. β = μh/(1 − μ) for μ = 0.8, where momentum is a running mean of forces that are all brought up to date.
