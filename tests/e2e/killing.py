@@ -47,9 +47,9 @@ class Moment:
         return f"{self.records} records and {self.after:.2f} s"
 
 
-def early(rng):
+def early(rng, most=2.2):
     """While the program imports, prepares or compiles."""
-    return Moment(after=rng.uniform(0.05, 2.2))
+    return Moment(after=rng.uniform(0.05, most))
 
 
 def at_work(rng, most=5):
@@ -84,6 +84,7 @@ class Program:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
+        self.mark.unlink(missing_ok=True)
 
     def records(self):
         return sum(path.read_bytes().count(b"\n") for path in self.home.rglob("metrics.jsonl"))
@@ -91,7 +92,6 @@ class Program:
     def reach(self):
         """Wait for the moment."""
         self._until(self.mark.exists)
-        self.mark.unlink()
         if self.moment.records:
             self._until(self._has_worked)
         time.sleep(self.moment.after)

@@ -1,8 +1,8 @@
 """The program with one moment at which it waits to be caught: `python paused.py PLAN ARGUMENTS…`.
 
 PLAN is a JSON object: `mark`, a file that appears when the moment has come; `moment`, "ready" before the program
-starts, or one of the writing of a file, "opened", "half", "written", "moved" or "removed"; `file`, an expression for its
-path; `count`, the first or a later one of them; `seconds`, how long it waits there.
+starts, or one of the writing of a file, "opened", "half", "written", "moved" or "removed"; `file`, an expression for
+its path; `count`, the first or a later one of them; `seconds`, how long it waits there.
 Steps take a little longer than usual, and each ends with a checkpoint.
 """
 
@@ -74,7 +74,9 @@ def watch_files(moment):
         savez(whole, **arrays)
         write(handle, handle.name, whole.getvalue())
 
-    tempfile.mkstemp, Path.replace, Path.write_text, np.savez = opened, moved, write_text, write_arrays
+    patches = ((tempfile, "mkstemp", opened), (Path, "replace", moved), (Path, "write_text", write_text))
+    for owner, name, function in (*patches, (np, "savez", write_arrays)):
+        setattr(owner, name, function)
     before(Path, "chmod", lambda path, *_: moment("written", path))
     before(Path, "unlink", lambda path, **_: moment("removed", path))
 

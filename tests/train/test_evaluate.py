@@ -1,6 +1,7 @@
 """Second looks at runs, and forecasts of them."""
 
 import json
+from typing import Any
 
 import jax
 import pytest
@@ -119,8 +120,8 @@ def test_a_forecast_ends_in_the_phase_in_which_the_budget_does():
         {"steps": steps, "seconds_to_compile": 1.0, "seconds_per_step": 0.1, "cpu_seconds_per_step": 0.2}
         for steps in (10, None)
     ]
-    ends = {"steps": 4} | {"seconds": 3.5} | {"cpu_seconds": 6.5}
-    found = [_whole(Config.of("heat", "adam", **{name: limit}), phases) for name, limit in ends.items()]
+    limits: list[dict[str, Any]] = [{"steps": 4}, {"seconds": 3.55}, {"cpu_seconds": 6.5}]
+    found = [_whole(Config.of("heat", "adam", **limit), phases) for limit in limits]
     assert [answer["steps"] for answer in found] == [4, 15, 22]
     assert [answer["seconds"] for answer in found] == pytest.approx([1.4, 3.5, 4.2])
 
