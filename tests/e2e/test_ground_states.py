@@ -1,10 +1,61 @@
-"""Ground states through the program, to their known energies: minutes each."""
+"""Ground states through the program: looked at again, branched, foreseen, and to their known energies."""
 
 import json
 import subprocess
 import sys
 
 import pytest
+
+from angd.program.main import main
+from angd.train.folder import RunFolder
+
+FEW = ["--walkers", "32", "--burn-in", "5", "--moves", "1", "--measurements", "4"]
+
+
+@pytest.fixture(scope="module")
+def helium(tmp_path_factory):
+    """A run of two steps of pretraining and two others."""
+    path = tmp_path_factory.mktemp("helium") / "run"
+    assert main(["run", "vmc-he", "spring", *FEW, "--pretrain", "2", "--steps", "4", "--out", str(path)]) == 0
+    return path
+
+
+def test_a_ground_state_is_measured_again_on_more_walkers_and_the_run_left_alone(helium, capsys):
+    before = {path: path.read_bytes() for path in helium.rglob("*") if path.is_file()}
+    assert main(["evaluate", str(helium), "--walkers", "64", "--measurements", "8"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("vmc-he with spring, step 4: energy ")
+    assert " Ha (" in said
+    found = RunFolder(helium).read("evaluation.json") or {}
+    assert (found["walkers"], found["measurements"], found["step"]) == (64, 8, 4)
+    assert found["standard_error"] > 0
+    assert {path: path.read_bytes() for path in before} == before
+    assert main(["evaluate", str(helium), "--grid", "20,20"]) == 2
+    assert "leave out grid: a ground state is judged by its walkers" in capsys.readouterr().err
+
+
+def test_a_branch_of_a_ground_state_needs_no_pretraining(helium, tmp_path):
+    path = tmp_path / "branch"
+    assert main(["run", "--from", str(helium), "--rate", "0.02", "--steps", "2", "--out", str(path)]) == 0
+    first = RunFolder(path).records()[0]
+    assert first.step == 1
+    assert "acceptance" in first.observables
+    assert first.errors  # pretraining has none
+    assert not RunFolder(helium).records()[0].errors
+    config = RunFolder(path).config()
+    assert config.start is not None
+    assert (config.start["step"], config.options["rate"], config.options["walkers"]) == (4, 0.02, 32)
+
+
+def test_a_dry_run_of_a_ground_state_tells_pretraining_from_the_rest(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "vmc-he", "spring", *FEW, "--pretrain", "2", "--steps", "9", "--dry-run"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[2:4] == ["phase 1, pretraining, 2 steps at most:", "  samples: 32 walkers"]
+    assert said[6:8] == ["phase 2, to the end:", "  samples: 32 walkers; 32 rows"]
+    assert said[-1].startswith("all of it: about 9 steps in ")
+    assert max(map(len, said)) <= 80
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

@@ -111,6 +111,34 @@ def test_a_run_of_a_file_can_be_loaded(front):
     assert fit.task.name == "front"
 
 
+def test_a_run_of_a_file_is_looked_at_again_and_branched(front, capsys):
+    few = ["--interior", "20", "--condition", "5"]
+    assert main(["run", "front.py", "adam", *few, "--steps", "6", "--out", "run"]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", "run", "--points", "500"]) == 0
+    assert capsys.readouterr().out.startswith("front with adam, step 6: test loss ")
+    assert main(["run", "--from", "run", "--rate", "1e-4", "--steps", "2", "--out", "same"]) == 0
+    assert main(["run", "front.py", "sgd", *few, "--from", "run", "--steps", "2", "--out", "other"]) == 0
+    same, other = RunFolder(front / "same"), RunFolder(front / "other")
+    assert (same.config().recipe, other.config().recipe) == ("adam", "sgd")
+    assert same.records()[0].loss == other.records()[0].loss  # both start where the run ended, with the same points
+    (front / "front.py").unlink()
+    capsys.readouterr()
+    assert main(["evaluate", "run"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_dry_run_of_a_file_tells_its_phases(front, capsys):
+    assert main(["run", "front.py", "energy", *FEW, "--steps", "9", "--dry-run"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == ["front with energy would run in runs/front-energy-0; nothing was written.", "parameters: 337"]
+    titles = ["phase 1, 6 steps at most:", "phase 2, 6 steps at most:", "phase 3, to the end:"]
+    assert [line for line in said if line.startswith("phase")] == titles
+    assert said.count("  samples: 60 interior, 12 start, 12 walls; 84 rows") == 3
+    assert said[-1].startswith("all of it: about 9 steps in ")
+    assert not (front / "runs").exists()
+
+
 MISTAKES = {
     "nothing.py": ("x = 1\n", "has no task or problem; it defines x"),
     "syntax.py": ("def f(:\n", "cannot be imported: SyntaxError"),

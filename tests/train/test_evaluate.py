@@ -1,6 +1,7 @@
 """Second looks at runs, and forecasts of them."""
 
 import json
+from typing import Any
 
 import jax
 import pytest
@@ -10,7 +11,7 @@ from angd.problems.evaluation import Evaluator
 from angd.program.main import main
 from angd.train.config import Config
 from angd.train.folder import RunFolder
-from angd.train.forecast import forecast
+from angd.train.forecast import _whole, forecast
 from making import completed, left_and_resumed, setup_of, task_of
 
 FEW = {"interior": 30, "condition": 8}
@@ -87,15 +88,42 @@ def test_what_the_program_cannot_find_is_given_in_python(tmp_path):
     assert angd.evaluate(tmp_path / "run", task_of("heat"))["errors"] == pytest.approx(fitted.errors)
 
 
-@pytest.mark.parametrize("recipe", ["adam", "energy"])
-def test_a_forecast_knows_sizes_memory_and_time(recipe):
-    settings = Config.of("heat", recipe, FEW, steps=100)
-    found = forecast(setup_of(settings), completed(settings)[0])
-    assert found["samples"] == {"interior": 30, "initial": 8, "walls": 8}
-    assert (found["rows"], found["parameters"]) == (46, task_of("heat").size)
-    assert found["memory_bytes"] > 8 * task_of("heat").size
-    assert found["steps"] == 100
-    assert found["seconds"] >= 100 * found["seconds_per_step"] > 0
+def foreseen(recipe, **limits):
+    settings = Config.of("heat", recipe, FEW, **limits)
+    return forecast(setup_of(settings), completed(settings)[0])
+
+
+def test_a_forecast_knows_sizes_memory_and_time():
+    found = foreseen("adam", steps=100)
+    (phase,) = found["phases"]
+    assert phase["samples"] == {"interior": 30, "initial": 8, "walls": 8}
+    assert (phase["rows"], found["parameters"]) == (46, task_of("heat").size)
+    assert phase["memory_bytes"] > 8 * task_of("heat").size
+    assert (phase["steps"], found["steps"]) == (None, 100)
+    assert found["seconds"] == pytest.approx(phase["seconds_to_compile"] + 100 * phase["seconds_per_step"], abs=2e-3)
+
+
+def test_a_forecast_has_every_phase_and_shares_what_is_compiled_once():
+    found = foreseen("energy", steps=160)
+    warm, fresh, kept = found["phases"]
+    assert [phase["steps"] for phase in found["phases"]] == [150, 20, None]
+    assert warm["seconds_to_compile"] > 0 < fresh["seconds_to_compile"]
+    assert kept["seconds_to_compile"] == 0
+    assert kept["memory_bytes"] == fresh["memory_bytes"] != warm["memory_bytes"]
+    spent = sum(phase["seconds_to_compile"] for phase in found["phases"])
+    spent += 150 * warm["seconds_per_step"] + 10 * fresh["seconds_per_step"]
+    assert (found["steps"], found["seconds"]) == (160, pytest.approx(spent, abs=2e-3))
+
+
+def test_a_forecast_ends_in_the_phase_in_which_the_budget_does():
+    phases = [
+        {"steps": steps, "seconds_to_compile": 1.0, "seconds_per_step": 0.1, "cpu_seconds_per_step": 0.2}
+        for steps in (10, None)
+    ]
+    limits: list[dict[str, Any]] = [{"steps": 4}, {"seconds": 3.55}, {"cpu_seconds": 6.5}]
+    found = [_whole(Config.of("heat", "adam", **limit), phases) for limit in limits]
+    assert [answer["steps"] for answer in found] == [4, 15, 22]
+    assert [answer["seconds"] for answer in found] == pytest.approx([1.4, 3.5, 4.2])
 
 
 def test_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys):
@@ -103,7 +131,8 @@ def test_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys):
     assert main(["run", "heat", "adam", "--seconds", "30", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "heat with adam would run in runs/heat-adam-0; nothing was written." in said
-    assert "105 parameters; samples: 250 initial, 1000 interior, 250 walls, 1500 rows" in said
+    assert "parameters: 105\nsamples: 250 initial, 1000 interior, 250 walls; 1500 rows\n" in said
+    assert "phase" not in said
     assert main(["run", "heat", "adam", "--dry-run", "--json", "--out", "here"]) == 0
     assert json.loads(capsys.readouterr().out)["out"] == "here"
     assert not list(tmp_path.iterdir())

@@ -5,9 +5,13 @@ import math
 import pytest
 
 from angd.program.arguments import parse
-from angd.program.commands.sweep import Asked, SweepOptions, sweep
+from angd.program.commands.sweep import SweepOptions, sweep
+from angd.train.config import Config
 from angd.train.folder import Record
+from angd.train.run import Run
+from angd.train.setup import prepare
 from angd.train.sweep import configurations, halving
+from making import completed
 
 STARTED = []
 
@@ -59,6 +63,30 @@ def test_runs_that_go_no_further_are_closed():
     assert closed == [9.0, 1.0]
 
 
+def test_all_runs_are_closed_when_one_is_stopped():
+    closed = []
+
+    def watched(options):
+        try:
+            yield from run(options)
+            raise KeyboardInterrupt
+        finally:
+            closed.append(options["a"])
+
+    with pytest.raises(KeyboardInterrupt) as stop:
+        halving(watched, [{"a": 1.0, "b": 1.0}, {"a": 9.0, "b": 9.0}], [4, 200], by=lambda r: r.loss, least=2)
+    assert closed == [1.0, 9.0], stop.value
+
+
+def test_a_run_is_saved_where_it_is_judged(tmp_path):
+    config, task, recipe = completed(Config.of("heat", "adam", {"interior": 30, "condition": 8}, steps=9))
+    records = Run(prepare(task, recipe, 0), config, tmp_path / "run", judged=[3]).records()
+    while next(records).step < 3:
+        pass
+    assert [path.stem for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["000000003"]
+    records.close()
+
+
 def test_configurations_are_all_or_a_fair_sample():
     grid = {"rate": (1, 2, 3), "mu": (0.5, 0.9)}
     everything = configurations(grid)
@@ -84,7 +112,7 @@ def test_ground_states_are_judged_on_fresh_walkers_after_their_pretraining(tmp_p
     options.check()
     stops = options.stops(3)
     assert stops == [4, 7]
-    _, ranked, _ = sweep(options, Asked())
+    _, ranked, _ = sweep(options)
     last = []
     for _, records in ranked:
         judged = [(record.step, record.test_loss) for record in records if record.test_loss is not None]

@@ -3,11 +3,25 @@
 import sys
 from importlib.util import find_spec
 
+from angd.train.signals import Stopped, Stopper, end_at_once, ignore_signals
+
 NEEDED = ("tyro", "rich", "matplotlib", "jinja2", "filelock")
 
 
 def start() -> int:
-    """The entry point: says in one sentence what is missing, or runs the command."""
+    """The entry point: a signal is answered in a sentence from the first import to the end of the process."""
+    try:
+        Stopper(end_at_once).install()
+        code = _start()
+    except Stopped as stop:
+        print(f"angd: {stop}", file=sys.stderr)
+        code = stop.code
+    ignore_signals()
+    return code
+
+
+def _start() -> int:
+    """Say in one sentence what is missing, or run the command."""
     missing = [package for package in NEEDED if find_spec(package) is None]
     if missing:
         print(f"angd: the program needs {', '.join(missing)}: pip install 'angd[program]'", file=sys.stderr)

@@ -1,12 +1,9 @@
 """The `angd` command. Arguments are parsed and checked before JAX is imported, so a mistake is answered at once."""
 
 import io
-import signal
 import sys
-import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -20,6 +17,7 @@ from angd.program.commands.report import ReportOptions, run_report
 from angd.program.commands.reproduce import ReproduceOptions, run_reproduce
 from angd.program.commands.run import RunOptions, run_run
 from angd.program.commands.sweep import SweepOptions, run_sweep
+from angd.train.signals import Stopped, Stopper, end_at_once
 
 COMMANDS: dict[str, tuple[type, Any]] = {
     "run": (RunOptions, run_run),
@@ -31,6 +29,7 @@ COMMANDS: dict[str, tuple[type, Any]] = {
     "flow": (FlowOptions, run_flow),
     "list": (ListOptions, run_list),
 }
+REPEATED = ("compare", "sweep", "reproduce")  # commands that go on when they are given again
 LONGEST = 300  # letters of a word that is repeated in full
 HELP = """angd: accelerated natural gradient descent on parametric manifolds
 
@@ -52,27 +51,6 @@ def say(message: Warning | str, category: type[Warning], filename: str, lineno: 
     print(f"angd: {message}", file=sys.stderr)
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM where no run has begun that could save its last step."""
-
-
-def _terminate(*_: Any) -> None:
-    raise Terminated
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """SIGTERM ends the program with a sentence; a run that has begun handles it by itself."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def shortened(sentence: str) -> str:
     """On one line, with the middle of very long words left out."""
     words = " ".join(sentence.split()).split(" ")
@@ -84,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows no Greek still shows the rest
-    with warnings.catch_warnings(), terminable():
+    with warnings.catch_warnings(), Stopper(end_at_once):
         warnings.showwarning = say
         return _main(sys.argv[1:] if argv is None else argv)
 
@@ -113,15 +91,20 @@ def _main(argv: Sequence[str]) -> int:
         print(f"angd: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
         return 1
     except KeyboardInterrupt as stop:
-        word, code = ("terminated", 143) if isinstance(stop, Terminated) else ("interrupted", 130)
-        print(f"angd: {word}.", file=sys.stderr)
-        return code
+        return _stopped(stop, argv[0])
     except Exception as error:
         theirs = blame(error)
         if theirs is None:
             raise
         print(f"angd: {theirs}", file=sys.stderr)
         return 1
+
+
+def _stopped(stop: KeyboardInterrupt, command: str) -> int:
+    """Say how to go on, where one can."""
+    sentence = "stopped; the same command goes on." if command in REPEATED else str(stop) or "interrupted."
+    print(f"angd: {sentence}", file=sys.stderr)
+    return stop.code if isinstance(stop, Stopped) else 130
 
 
 if __name__ == "__main__":

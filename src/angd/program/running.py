@@ -10,7 +10,7 @@ from angd.train.folder import RunFolder
 from angd.train.progress import Silent
 from angd.train.run import Run, budget_of
 from angd.train.setup import prepare
-from angd.train.signals import Stopper
+from angd.train.signals import Stopped, Stopper
 from angd.view.curves import draw_run
 from angd.view.progress import Watch
 from angd.view.report import write_report
@@ -30,16 +30,20 @@ def trained(run: Run, title: str, quiet: bool = False) -> None:
         assert run.folder is not None
         run.asked_to_stop(f"{name}; go on with: angd run --resume {run.folder.path}", number)
 
-    with Stopper(ask) as stopper, watch:
-        run.on_saving = stopper.uninterrupted
-        for _ in run.records(watch):
-            pass
-        stopper.uninterrupted(True)
-        draw_run(run.folder)
+    try:
+        with Stopper(ask) as stopper, watch:
+            run.on_saving = stopper.uninterrupted
+            for _ in run.records(watch):
+                pass
+            stopper.uninterrupted(True)
+            draw_run(run.folder)
+    except Stopped as stop:  # somebody did not want to wait for the end of the step
+        raise Stopped(stop.number, run.stop[0] if run.stop else str(stop)) from None
 
 
-def train_all(folder: Path, configs: dict[str, Config], task: Task, quiet: bool = False) -> int:
-    """Every run that is not finished yet, one after the other; each pays for its own compilation."""
+def train_all(folder: Path, configs: dict[str, Config], task: Task, quiet: bool = False) -> None:
+    """Every run that is not finished yet, one after the other; each pays for its own compilation. A signal ends them
+    all, also one that came when a run had just made its last step."""
     import jax
 
     for name, config in configs.items():
@@ -48,11 +52,9 @@ def train_all(folder: Path, configs: dict[str, Config], task: Task, quiet: bool 
         run = Run(prepare(task, recipe, config.seed), complete, folder / name)
         trained(run, f"{task.name}, {name}", quiet)
         if run.stop is not None:
-            print("angd: stopped; the same command goes on.", file=sys.stderr)
-            return run.code
+            raise Stopped(run.stop[1] - 128)
         if run.code:
             print(f"angd: {name}: {run.result}", file=sys.stderr)
-    return 0
 
 
 def conclude(folder: Path, names: list[str], title: str) -> tuple[list[dict[str, Any]], Path]:

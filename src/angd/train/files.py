@@ -2,8 +2,13 @@
 
 import os
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from platform import node
+
+FORGOTTEN = 3600.0  # seconds after which a temporary file belongs to nobody, whatever machine it was made on
 
 
 def check_writable(path: Path, suffixes: tuple[str, ...]) -> None:
@@ -32,9 +37,11 @@ def write_atomically(path: Path, write: Callable[[Path], object], durable: bool 
     """Let `write` fill a temporary file beside `path`, then move it into place in one go.
 
     Where it is `durable`, the disk has it before anybody sees it, so that a power cut leaves the old or the new file.
+    What processes that were killed have left in the folder goes away.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    _clear(path.parent)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=f".{os.getpid()}@{node()}.angd")
     os.close(handle)
     temporary = Path(name)
     try:
@@ -47,6 +54,35 @@ def write_atomically(path: Path, write: Callable[[Path], object], durable: bool 
             _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _clear(folder: Path) -> None:
+    """Remove temporary files that nobody will move into place any more."""
+    for temporary in folder.glob(".*@*.angd"):
+        with suppress(OSError):  # another process was faster
+            if _is_left(temporary):
+                temporary.unlink()
+
+
+def _is_left(temporary: Path) -> bool:
+    """Was it written by a process of this machine that is gone, or so long ago that it cannot be in use?"""
+    owner, _, machine = temporary.name.removesuffix(".angd").rpartition("@")
+    number = owner.rpartition(".")[2]
+    if not number.isdecimal():
+        return False
+    if os.name == "posix" and machine == node():
+        return not _is_alive(int(number))
+    return time.time() - temporary.stat().st_mtime > FORGOTTEN
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _umask() -> int:

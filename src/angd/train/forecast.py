@@ -1,14 +1,17 @@
-"""What a run would cost: sizes, the memory of its compiled step, and the time of one. Nothing is written."""
+"""What a run would cost, phase by phase: sizes, the memory of a compiled step, its time. Nothing is written."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from angd.method.samples import Samples
+from angd.recipes.base import INFINITE
 from angd.train.config import Config
 from angd.train.loop import Clock, TrainState, call_of
 from angd.train.run import budget_of
@@ -20,32 +23,63 @@ PATIENCE = 10.0  # seconds after which no further ones are taken
 
 
 def forecast(setup: Setup, config: Config) -> dict[str, Any]:
-    """Compile the step of the last phase, the long one, and take a few.
+    """Compile the step of every phase, and take a few of each.
 
     **Arguments:** `setup` and `config` of a run.
 
-    **Returns:** what would run (`task`, `recipe`, `options`), how large it is (`parameters`, `samples` by name, `rows`
-    of the Jacobian, `memory_bytes`), and how long it takes (`seconds_to_compile`, `seconds_per_step`,
-    `cpu_seconds_per_step`, and about how many `steps` and `seconds` the budget allows).
+    **Returns:** what would run (`task`, `recipe`, `options`, the number of `parameters`), its `phases`, and about how
+    many `steps` and `seconds` the budget allows. A phase has its `steps`, at most (None if they have no end); whether
+    it is `pretraining`; how large it is (`samples` by name, `rows` of the Jacobian, `memory_bytes`); and how long it
+    takes (`seconds_to_compile`, 0 where it shares the step of one before it, `seconds_per_step` and
+    `cpu_seconds_per_step`).
     """
-    now = replace(TrainState(setup.params), phase=len(setup.phases) - 1)
-    function, arguments = call_of(setup.problem, setup.phases, now, setup.key)
-    before = time.perf_counter()
-    compiled, memory = function.ahead(*arguments)
-    compiling = time.perf_counter() - before
-    samples, wall, cpu = _timed(setup, now, compiled)
+    compiler = _Compiler(setup)
+    phases = [_phase(setup, number, compiler) for number in range(len(setup.phases))]
     return {
         "task": setup.task.name,
         "recipe": config.recipe,
         "options": config.to_dict()["options"],
         "parameters": count(setup.params),
-        "samples": _counts(samples),
-        "rows": _rows(setup, samples),
-        "memory_bytes": _bytes(memory),
+        "phases": phases,
+        **_whole(config, phases),
+    }
+
+
+class _Compiler:
+    """Compiled steps; phases with the same optimiser and arrays of the same shapes share one, as they do in a run."""
+
+    def __init__(self, setup: Setup):
+        self.setup, self.known = setup, []
+
+    def __call__(self, now: TrainState) -> tuple[Any, int, float]:
+        """The step from a state, its bytes, and the seconds that its compilation took."""
+        optimiser = self.setup.phases[now.phase].optimiser
+        function, arguments = call_of(self.setup.problem, self.setup.phases, now, self.setup.key)
+        shapes = [(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in jax.tree.leaves(arguments) if eqx.is_array(leaf)]
+        for of, their, found in self.known:
+            if of is optimiser and their == shapes:
+                return *found, 0.0
+        before = time.perf_counter()
+        compiled, memory = function.ahead(*arguments)
+        found = compiled, _bytes(memory)
+        self.known.append((optimiser, shapes, found))
+        return *found, time.perf_counter() - before
+
+
+def _phase(setup: Setup, number: int, compiler: _Compiler) -> dict[str, Any]:
+    """Sizes, memory and time of one phase."""
+    phase, now = setup.phases[number], replace(TrainState(setup.params), phase=number)
+    compiled, memory, compiling = compiler(now)
+    samples, wall, cpu = _timed(setup, now, compiled)
+    return {
+        "steps": None if phase.steps == INFINITE else int(phase.steps),
+        "pretraining": phase.pretraining,
+        "samples": _counts(samples, "walkers" if hasattr(phase.sampler, "move") else "points"),
+        "rows": None if phase.pretraining else _rows(setup, samples),
+        "memory_bytes": memory,
         "seconds_to_compile": round(compiling, 3),
         "seconds_per_step": wall,
         "cpu_seconds_per_step": cpu,
-        **_whole(config, wall, cpu, compiling),
     }
 
 
@@ -62,9 +96,9 @@ def _timed(setup: Setup, now: TrainState, compiled: Any) -> tuple[Any, float, fl
     return now.samples, median(wall for wall, _ in late), median(cpu for _, cpu in late)
 
 
-def _counts(samples: Any) -> dict[str, int]:
-    """How many samples each term has."""
-    terms = samples if isinstance(samples, dict) else {"samples": samples}
+def _counts(samples: Any, name: str) -> dict[str, int]:
+    """How many samples each term has; `name` is what they are where there is one term."""
+    terms = samples if isinstance(samples, dict) else {name: samples}
     return {name: jax.tree.leaves(part)[0].shape[0] for name, part in terms.items()}
 
 
@@ -92,9 +126,16 @@ def _bytes(memory: Any) -> int:
     return sum(getattr(memory, name) for name in sizes) - memory.alias_size_in_bytes
 
 
-def _whole(config: Config, wall: float, cpu: float, compiling: float) -> dict[str, float]:
-    """Steps and seconds of the whole run."""
-    budget = budget_of(config)
-    limits = (budget.steps, (budget.seconds - compiling) / wall, (budget.cpu_seconds - compiling) / max(cpu, 1e-9))
-    steps = max(1, int(min(limits)))
-    return {"steps": steps, "seconds": round(compiling + steps * wall, 3)}
+def _whole(config: Config, phases: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Steps and seconds of the whole run, phase by phase until the budget is spent."""
+    budget, steps, wall, cpu = budget_of(config), 0, 0.0, 0.0
+    for phase in phases:
+        wall, cpu = wall + phase["seconds_to_compile"], cpu + phase["seconds_to_compile"]
+        each = phase["seconds_per_step"], max(phase["cpu_seconds_per_step"], 1e-9)
+        most = INFINITE if phase["steps"] is None else phase["steps"]
+        limits = (budget.steps - steps, (budget.seconds - wall) / each[0], (budget.cpu_seconds - cpu) / each[1])
+        taken = max(1 if steps == 0 else 0, int(min(most, *limits)))
+        steps, wall, cpu = steps + taken, wall + taken * each[0], cpu + taken * each[1]
+        if taken < most:
+            break
+    return {"steps": steps, "seconds": round(wall, 3)}

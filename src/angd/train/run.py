@@ -161,6 +161,8 @@ class Run:
                 now.last = self._record(state, info, note)
                 if self.folder is not None:
                     self.folder.append(now.last)
+                if state.k in self.judged and info.accepted:
+                    self._save(kept, now)  # who judges it may leave it here for long
                 yield now.last
             if on_step is not None:
                 on_step(state, info, now.last)

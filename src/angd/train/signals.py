@@ -7,12 +7,25 @@ from collections.abc import Callable
 from typing import Any
 
 PATIENCE = 1.0  # seconds in which further signals are taken for the same one
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal ends the program.
+
+    **Arguments:** `number` of the signal, which decides the exit code; `sentence`, how to go on, where one can.
+    """
+
+    def __init__(self, number: int, sentence: str = ""):
+        super().__init__(sentence)
+        self.number, self.code = number, 128 + number
 
 
 class Stopper:
-    """While it is entered, the first signal lets the present step end; one that comes later does not wait for it.
+    """While it is entered, the first signal asks; one that comes later does not wait for the answer.
 
-    Either way the last whole step is saved: whoever saves holds signals back with `uninterrupted`.
+    Signals within a moment of the first one are the same one, also for a `Stopper` around this one. Whatever must be
+    whole is held together with `uninterrupted`.
 
     **Arguments:** `ask(name, number)`, called with the first signal's name and number.
     """
@@ -21,11 +34,18 @@ class Stopper:
         self.ask, self.first, self.saving, self.before = ask, None, False, {}
 
     def __enter__(self) -> "Stopper":
-        if threading.current_thread() is threading.main_thread():
-            self.before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        self.install()
         return self
 
+    def install(self) -> None:
+        """Handle signals from now on, in the main thread."""
+        if threading.current_thread() is threading.main_thread():
+            self.before = {number: signal.signal(number, self._handle) for number in SIGNALS}
+
     def __exit__(self, *_: Any) -> None:
+        outer = getattr(self.before.get(signal.SIGINT), "__self__", None)
+        if isinstance(outer, Stopper):
+            outer.first = outer.first or self.first
         for number, handler in self.before.items():
             signal.signal(number, handler)
 
@@ -36,7 +56,18 @@ class Stopper:
     def _handle(self, number: int, _: Any) -> None:
         now = time.monotonic()
         if self.first is None:
-            self.first = now
+            self.first = number, now
             self.ask("interrupted" if number == signal.SIGINT else "terminated", number)
-        elif not self.saving and now - self.first > PATIENCE:
-            raise KeyboardInterrupt
+        elif not self.saving and now - self.first[1] > PATIENCE:
+            raise Stopped(self.first[0])
+
+
+def end_at_once(name: str, number: int) -> None:
+    """What a `Stopper` asks where nothing has to be saved."""
+    raise Stopped(number, f"{name}.")
+
+
+def ignore_signals() -> None:
+    """Of a process whose last word is said: nothing may change its exit code any more."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)

@@ -58,17 +58,19 @@ def halving(
         raise ValueError("halving: it takes candidates, increasing rungs, 0 < keep ≤ 1 and least ≥ 1.")
     alive = [(Entry(options), start(options)) for options in candidates]
     stopped: list[Entry] = []
-    for i, rung in enumerate(rungs):
-        for entry, run in alive:
-            _advance(entry, run, rung)
-        alive.sort(key=lambda pair: pair[0].score(by))
-        cut = max(least, round(keep * len(alive))) if i + 1 < len(rungs) else len(alive)
-        for _, run in alive[cut:]:
+    try:
+        for i, rung in enumerate(rungs):
+            for entry, run in alive:
+                _advance(entry, run, rung)
+            alive.sort(key=lambda pair: pair[0].score(by))
+            cut = max(least, round(keep * len(alive))) if i + 1 < len(rungs) else len(alive)
+            for _, run in alive[cut:]:
+                _close(run)
+            stopped = [entry for entry, _ in alive[cut:]] + stopped
+            alive = alive[:cut]
+    finally:
+        for _, run in alive:
             _close(run)
-        stopped = [entry for entry, _ in alive[cut:]] + stopped
-        alive = alive[:cut]
-    for _, run in alive:
-        _close(run)
     return sorted([entry for entry, _ in alive] + stopped, key=lambda entry: entry.score(by) == math.inf)
 
 

@@ -73,9 +73,7 @@ def run_compare(options: CompareOptions) -> int:
 
     from angd.program.running import conclude, train_all
 
-    code = train_all(folder, configs, task, options.quiet)
-    if code:
-        return code
+    train_all(folder, configs, task, options.quiet)
     rows, page = conclude(folder, list(configs), f"{task.name}, {options.budget} each")
     if options.json:
         print(json.dumps({"task": task.name, "table": rows, "report": str(page)}, ensure_ascii=False))

@@ -218,15 +218,36 @@ def _reached(summary: dict[str, Any]) -> str:
 
 
 def expected(found: dict[str, Any]) -> str:
-    """A forecast in words."""
-    drawn = ", ".join(f"{count} {name}" for name, count in found["samples"].items())
-    rows = "" if found["rows"] is None else f", {found['rows']} rows"
+    """A forecast in words: what, a paragraph for each phase, and all of it."""
+    phases = found["phases"]
     lines = [
         f"{found['task']} with {found['recipe']} would run in {found['out']}; nothing was written.",
-        f"sizes: {found['parameters']} parameters; samples: {drawn}{rows}",
-        f"memory of the compiled step: {found['memory_bytes'] / 2**20:.1f} MiB",
-        f"time: {found['seconds_to_compile']:.1f} s to compile, then {found['seconds_per_step']:.2g} s a step "
-        f"({found['cpu_seconds_per_step']:.2g} CPU s)",
-        f"all of it: about {found['steps']:.0f} steps in {found['seconds']:.0f} s",
+        f"parameters: {found['parameters']}",
     ]
-    return "\n".join(lines)
+    for i, phase in enumerate(phases):
+        indent = ""
+        if len(phases) > 1:
+            indent = "  "
+            lines.append(_title(i + 1, phase))
+        lines += [indent + line for line in _costs(phase)]
+    return "\n".join([*lines, f"all of it: about {found['steps']:.0f} steps in {found['seconds']:.0f} s"])
+
+
+def _title(number: int, phase: dict[str, Any]) -> str:
+    """Which phase it is, and how long it lasts."""
+    kind = ", pretraining" if phase["pretraining"] else ""
+    limit = "to the end" if phase["steps"] is None else f"{phase['steps']} steps at most"
+    return f"phase {number}{kind}, {limit}:"
+
+
+def _costs(phase: dict[str, Any]) -> list[str]:
+    """Sizes, memory and time of a phase."""
+    drawn = ", ".join(f"{count} {name}" for name, count in phase["samples"].items())
+    rows = "" if phase["rows"] is None else f"; {phase['rows']} rows"
+    compiling = phase["seconds_to_compile"]
+    first = f"{compiling:.1f} s to compile, then" if compiling else "compiled already,"
+    return [
+        f"samples: {drawn}{rows}",
+        f"memory of a step: {phase['memory_bytes'] / 2**20:.1f} MiB",
+        f"time: {first} {phase['seconds_per_step']:.2g} s a step ({phase['cpu_seconds_per_step']:.2g} CPU s)",
+    ]

@@ -1,7 +1,6 @@
 """`angd sweep`: tune a recipe by successive halving. The options import nothing heavy."""
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -102,17 +101,7 @@ class SweepOptions:
         return [Config.of(self.task, self.recipe, options, arguments, seed=self.seed) for options in tried]
 
 
-@dataclass
-class Asked:
-    """Whether a signal has asked to stop, and which."""
-
-    number: int | None = None
-
-    def __call__(self, name: str, number: int) -> None:
-        self.number = number
-
-
-def sweep(options: SweepOptions, asked: Asked) -> tuple[Config, list[tuple[Config, list[Record]]], float]:
+def sweep(options: SweepOptions) -> tuple[Config, list[tuple[Config, list[Record]]], float]:
     """The best configuration, all with what was seen of them, the best first, and what a run usually takes."""
     tried = options.candidates()
     _, task, _ = opened(tried[0])
@@ -122,7 +111,11 @@ def sweep(options: SweepOptions, asked: Asked) -> tuple[Config, list[tuple[Confi
     from angd.train.progress import Silent
     from angd.train.run import Run, budget_of
     from angd.train.setup import prepare
+    from angd.train.signals import Stopped, Stopper
     from angd.view.progress import Watch
+
+    asked: list[int] = []
+    stopper = Stopper(lambda name, number: asked.append(number))
 
     def start(entry: dict[str, Any]) -> Iterator[Record]:
         number = entry["number"]
@@ -131,31 +124,25 @@ def sweep(options: SweepOptions, asked: Asked) -> tuple[Config, list[tuple[Confi
         title = f"{config.recipe} {number + 1} of {len(made)}"
         watch = (Silent if options.quiet else Watch)(title, budget_of(config).spent)
         run = Run(prepare(task, recipe, config.seed), config, options.folder / f"{number:03d}", judged=stops)
+        run.on_saving = stopper.uninterrupted
 
         def on_step(*seen: Any) -> None:
             watch(*seen)
-            if asked.number is not None:
-                raise KeyboardInterrupt  # the run saves its last step
+            if asked:
+                raise Stopped(asked[0])  # the run saves its last step
 
         yield from run.records(on_step)
 
     numbers = [{"number": i} for i in range(len(made))]
-    entries = halving(start, numbers, stops, by=lambda record: record.value(options.by))
+    with stopper:
+        entries = halving(start, numbers, stops, by=lambda record: record.value(options.by))
     ranked = [(made[entry.options["number"]][0], entry.records) for entry in entries]
     return ranked[0][0], ranked, task.cpu_seconds
 
 
 def run_sweep(options: SweepOptions) -> int:
     """Do it."""
-    from angd.train.signals import Stopper
-
-    asked = Asked()
-    try:
-        with Stopper(asked):
-            best, ranked, seconds = sweep(options, asked)
-    except KeyboardInterrupt:
-        print("angd: stopped; the same command goes on.", file=sys.stderr)
-        return 128 + (asked.number or 2)
+    best, ranked, seconds = sweep(options)
     config, names = replace(best, steps=None, cpu_seconds=seconds), list(options.values())
     folder = RunFolder(options.folder)
     folder.write("best.json", config.to_dict())
