@@ -92,6 +92,7 @@ SOLVERS = {
 CONTROLLERS = {
     "Constant": angd.Constant(),
     "StepNorm": angd.StepNorm(1e-3),
+    "StepNorm in the metric": angd.StepNorm(1e-3, in_metric=True),
     "Restart": angd.Restart(),
     "Restart above": angd.Restart(above=1.0),
     "LineSearch": angd.LineSearch(points=4),
@@ -100,7 +101,7 @@ CONTROLLERS = {
     "in turn": angd.in_turn([angd.Restart(), angd.LevenbergMarquardt(), angd.StepNorm(1e-2)]),
 }
 TRANSPORTS = {"JVP": angd.JVP(), "CurrentJVP": angd.CurrentJVP(), "Printed": angd.Printed()}
-DENSITY_CONTROLLERS = ("Constant", "StepNorm", "Restart", "Restart above")
+DENSITY_CONTROLLERS = ("Constant", "StepNorm", "StepNorm in the metric", "Restart", "Restart above")
 
 
 def legal(metric: str, solver: str = "Normal", controller: str = "Constant", transport: str = "JVP") -> bool:
