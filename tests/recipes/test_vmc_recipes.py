@@ -76,7 +76,7 @@ def test_the_parametric_form_carries_its_momentum_by_the_present_jacobian():
 def test_a_sweep_compiles_once(method):
     """What it varies are arrays; everything else of two configurations is the same."""
     numbers = {"rate": (0.01, 0.05), "norm": (0.01, 0.05), "damping": (1e-3, 4e-3), "decay": (0.0, 1e-3)}
-    fall = {name: (0.0, 1e-4) for name in ("h_decay", "alpha_decay")}
+    fall = dict.fromkeys(("h_decay", "alpha_decay"), (0.0, 1e-4))
     numbers |= {"eta": (0.9, 0.99)} | ({"mu": (0.8, 0.9), **fall} if "angd" in method else {})
     made = [options(method, **{k: v[i] for k, v in numbers.items()}).optimiser(BE) for i in (0, 1)]
     one, other = (eqx.partition(optimiser, eqx.is_array)[1] for optimiser in made)
