@@ -169,10 +169,10 @@ IMPLICIT = FisherRao(limit=None, implicit=True)
 
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_the_implicit_quadratic_term_is_first_order_too(name):
-    beta, exact, _ = GAUSSIAN[name]
+    beta, exact, listed = GAUSSIAN[name]
     found = errors(GaussianLine(), START, IMPLICIT, halvings(0.06, 5), SPAN, exact, beta=beta)
     assert abs(np.log2(found[-2] / found[-1]) - 1) < 0.05
-    assert found[-1] < 2e-3
+    assert listed[1] < found[-1] < 10 * listed[1], "larger than the explicit one's"
 
 
 def free(metric, phi, h, steps):
@@ -430,7 +430,7 @@ def test_energy_metric_drives_the_residual_like_a_damped_oscillator():
         beta=Decaying(0.5),
     )
     assert abs(np.log2(found[-2] / found[-1]) - 1) < 0.05
-    assert found[-1] < 2e-3
+    assert listed[1] < found[-1] < 10 * listed[1], "larger than the explicit one's"
 
 
 def test_covector_transport_is_refused_where_it_has_no_meaning():
