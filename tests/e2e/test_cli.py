@@ -167,6 +167,20 @@ def test_the_options_of_a_recipe_are_options_with_their_texts(capsys):
     assert "--restart, --no-restart" in shown
 
 
+def test_the_decays_of_the_flow_are_options_and_a_run_keeps_them(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "burgers", "angd-l2", "--help"])
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    for text in ("--alpha FLOAT friction α of the flow", "--alpha-decay FLOAT α falls as 1/(1 + alpha_decay k)"):
+        assert text in shown
+    told = {"alpha": 0.5, "alpha_decay": 1e-3, "beta": 1.0, "beta_decay": 2e-3, "h_decay": 1e-4}
+    words = [word for name, value in told.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    few = ["--interior", "30", "--condition", "8", "--steps", "2", "--quiet", "--out", str(tmp_path / "run")]
+    assert main(["run", "heat", "angd-l2", *words, *few]) == 0
+    kept = json.loads((tmp_path / "run" / "config.json").read_text())["options"]
+    assert {name: kept[name] for name in told} == told
+
+
 @pytest.mark.parametrize(("arguments", "words"), MISTAKES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
 def test_mistakes_get_one_sentence_and_exit_code_2(arguments, words, capsys):
     assert main(["flow", *arguments]) == 2

@@ -74,6 +74,7 @@ METRICS = {
     "H2": Case(angd.Hs(2), FieldProblem()),
     "H^-1": Case(angd.Hs(-1), FieldProblem(), descends=False),
     "Fisher-Rao": Case(angd.FisherRao(), DensityProblem()),
+    "implicit Fisher-Rao": Case(angd.FisherRao(limit=None, implicit=True), DensityProblem()),
     "Wasserstein": Case(angd.Wasserstein(), DensityProblem(), descends=False),
     "parametric Wasserstein": Case(angd.ParametricWasserstein(), DensityProblem(), descends=False),
     "Energy": Case(angd.Energy(), FieldProblem()),
@@ -83,6 +84,7 @@ SOLVERS = {
     "Normal": angd.Normal(1e-2),
     "Kernel": angd.Kernel(1e-2),
     "KFAC": angd.KFAC(1e-2),
+    "KFAC reduce": angd.KFAC(1e-2, shared="reduce"),
     "Iterative": angd.Iterative(1e-2, rtol=1e-10),
     "Nystrom": angd.Iterative(1e-2, rtol=1e-10, rank=4),
     "ProjectedMomentum": angd.ProjectedMomentum(0.9, angd.Normal(1e-2)),
@@ -92,6 +94,7 @@ SOLVERS = {
 CONTROLLERS = {
     "Constant": angd.Constant(),
     "StepNorm": angd.StepNorm(1e-3),
+    "StepNorm in the metric": angd.StepNorm(1e-3, in_metric=True),
     "Restart": angd.Restart(),
     "Restart above": angd.Restart(above=1.0),
     "LineSearch": angd.LineSearch(points=4),
@@ -100,7 +103,7 @@ CONTROLLERS = {
     "in turn": angd.in_turn([angd.Restart(), angd.LevenbergMarquardt(), angd.StepNorm(1e-2)]),
 }
 TRANSPORTS = {"JVP": angd.JVP(), "CurrentJVP": angd.CurrentJVP(), "Printed": angd.Printed()}
-DENSITY_CONTROLLERS = ("Constant", "StepNorm", "Restart", "Restart above")
+DENSITY_CONTROLLERS = ("Constant", "StepNorm", "StepNorm in the metric", "Restart", "Restart above")
 
 
 def legal(metric: str, solver: str = "Normal", controller: str = "Constant", transport: str = "JVP") -> bool:

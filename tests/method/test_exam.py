@@ -20,12 +20,13 @@ from angd.tree import all_finite
 
 STEPS = 3
 # Wrappers and options do not look at the metric: one of each kind of system (rows, centred rows, Gram) is enough here.
-WRAPPERS, KINDS = ("Nystrom", "ProjectedMomentum", "WithFallback"), ("Energy", "Fisher-Rao", "L2")
+WRAPPERS, KINDS = ("Nystrom", "ProjectedMomentum", "WithFallback", "KFAC reduce"), ("Energy", "Fisher-Rao", "L2")
+OPTIONS = ("H2", "implicit Fisher-Rao")
 PAIRS = [
     (m, s)
     for m in METRICS
     for s in SOLVERS
-    if legal(m, s) and (m != "H2" or s == "Normal") and (s not in WRAPPERS or m in KINDS)
+    if legal(m, s) and (m not in OPTIONS or s == "Normal") and (s not in WRAPPERS or m in KINDS)
 ]
 PRODUCT = [
     (m, s, c, t)

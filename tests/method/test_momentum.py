@@ -165,7 +165,11 @@ class Claimed(AbstractSolver):
 
 
 # The parts of momentum that no direction in coordinates has: an approximate inverse drops them.
-STRAIGHT = {"Fisher-Rao": angd.FisherRao(limit=None, correction=False), "GGN": angd.GGN(correction=False)}
+STRAIGHT = {
+    "Fisher-Rao": angd.FisherRao(limit=None, correction=False),
+    "implicit Fisher-Rao": angd.FisherRao(limit=None, correction=False),
+    "GGN": angd.GGN(correction=False),
+}
 
 
 @pytest.mark.parametrize("projected", [False, True], ids=["flow", "projected"])

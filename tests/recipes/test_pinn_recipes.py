@@ -2,10 +2,13 @@
 
 from dataclasses import fields
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import angd
 from angd.problems.library import TASKS
 from angd.problems.vmc import MOLECULES
 from angd.recipes.choice import default, suited
@@ -73,7 +76,7 @@ OTHERS = [
     ("energy", {"balance": 0.5}),
     ("energy", {"single_steps": 1, "warm_steps": 1, "keep": 1}),
     ("ngd-l2", {"solver": "kfac", "points": "fixed", "interior": 300}),
-    ("angd-l2", {"metric": "h2", "weight_decay": 1e-4, "beta": 1.0, "decay": 1e-3}),
+    ("angd-l2", {"metric": "h2", "weight_decay": 1e-4, "beta": 1.0, "alpha_decay": 1e-3}),
     ("adam", {"weight_decay": 1e-4, "points": "fixed", "interior": 300}),
 ]
 
@@ -149,8 +152,77 @@ def test_what_is_chosen_before_a_task_is_built_is_what_the_task_would_choose():
         ("burgers", "energy-trust", {"geodesic": "yes"}, "geodesic goes with levenberg-marquardt"),
         ("burgers", "energy", {"restart": "yes"}, "set mu > 0 as well"),
         ("burgers", "energy", {"transport": "current"}, "set mu > 0 as well"),
+        ("burgers", "angd-l2", {"alpha": 50}, r"angd-l2: alpha must be at most 1/√rate = 5\.7735, got 50"),
+        ("burgers", "angd-l2", {"alpha_decay": -1}, "alpha_decay must be a number from 0 to 10, got -1"),
+        ("burgers", "ngd-l2", {"h_decay": 1e-3}, "h_decay has no effect on this method"),
+        ("burgers", "heavy-ball", {"alpha_decay": 1e-3}, "alpha_decay has no effect on this method"),
+        ("burgers", "nesterov", {"alpha": 0.1}, "alpha has no effect on this method"),
+        ("burgers", "engd", {"beta_decay": 1e-3}, "beta_decay has no effect on this method"),
     ],
 )
 def test_what_does_not_exist_is_answered_in_a_sentence(task, recipe, changes, words):
     with pytest.raises(ValueError, match=words):
         Config.of(task, recipe, changes)
+
+
+FALLING = {"rate": 0.04, "alpha": 2.0, "beta": 0.5, "h_decay": 1e-3, "alpha_decay": 0.02, "beta_decay": 0.3}
+
+
+def test_h_alpha_and_beta_fall_each_by_its_own_decay():
+    """Inverse time, c/(1 + εk); `beta` is in units of the first h."""
+    flow = suited(RECIPES["angd-l2"].recipe, TASKS["burgers"], FALLING, "angd-l2").optimiser().flow
+    before = None
+    for k in (0, 1, 100):
+        c = flow.step(k, 1.0, before)
+        h, alpha, beta = 0.2 / (1 + 1e-3 * k), 2 / (1 + 0.02 * k), 0.1 / (1 + 0.3 * k)
+        assert np.allclose([c.h, c.alpha, c.beta, c.gamma], [h, alpha, beta, 1.0])
+        assert np.isclose(c.mu, 1 - h * alpha)
+        assert np.isclose(c.beta_dot, 0.0 if before is None else (beta - float(before)) / h)
+        before = c.beta
+
+
+def test_mu_says_the_same_as_alpha_and_falls_alike():
+    told = {"rate": 0.04, "mu": 0.6, "alpha_decay": 0.02}
+    by_mu, by_alpha = (
+        suited(RECIPES["angd-l2"].recipe, TASKS["burgers"], told | more, "angd-l2").optimiser().flow
+        for more in ({}, {"alpha": 2.0})
+    )
+    for k in (0, 1, 100):
+        assert np.isclose(by_mu.step(k, 1.0).alpha, 2 / (1 + 0.02 * k))
+        assert np.isclose(by_mu.step(k, 1.0).mu, by_alpha.step(k, 1.0).mu)
+
+
+class Line(eqx.Module):
+    """u = θ₀ + θ₁ x, fitted to x²: linear in θ, so that Φ and f are vectors of ℝ² and G is constant."""
+
+    def field(self, params, x):
+        return params[0] + params[1] * x
+
+    def loss(self, params, samples):
+        return samples.mean((params[0] + params[1] * samples.x - samples.x**2) ** 2) / 2
+
+
+def test_falling_coefficients_take_the_steps_of_the_flow_with_a_backward_difference_of_beta():
+    """Ψ ← Ψ − h (αΦ + (γ − β̇) f), Φ = Ψ − βf, θ ← θ + h G⁻¹Φ, with β̇ = (β − β_prev)/h, from Ψ = βf."""
+    xs = np.linspace(-1, 2, 7)
+    recipe = RECIPES["angd-l2"].recipe.changed(FALLING | {"search": False, "damping": 1e-12})
+    opt, problem, samples = recipe.optimiser(), Line(), angd.Samples(jnp.asarray(xs))
+    params = jnp.array([0.5, -1.0])
+    state, step = opt.init(problem, params, samples), eqx.filter_jit(opt.step)
+    O = np.stack([np.ones(7), xs], axis=1)
+    G, theta, Psi, Phi, old = O.T @ O / 7, np.array([0.5, -1.0]), None, np.zeros(2), 0.1
+    for k in range(6):
+        params, _, state, _ = step(problem, params, samples, state)
+        h, alpha, beta = 0.2 / (1 + 1e-3 * k), 2 / (1 + 0.02 * k), 0.1 / (1 + 0.3 * k)
+        f = O.T @ (O @ theta - xs**2) / 7
+        Psi = (old * f if Psi is None else Psi) - h * (alpha * Phi + (1 - (beta - old) / h) * f)
+        Phi, old = Psi - beta * f, beta
+        theta = theta + h * np.linalg.solve(G, Phi)
+        assert np.allclose(params, theta, atol=1e-9)
+    assert np.abs(theta - [0.5, -1.0]).max() > 0.1
+
+
+def test_a_run_with_falling_coefficients_ends_well():
+    _, seen = course(Config.of("heat", "angd-l2", FEW | FALLING), 4)
+    assert all(np.isfinite(info.loss) for _, info in seen)
+    assert seen[-1][1].loss < seen[0][1].loss

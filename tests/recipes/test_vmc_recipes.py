@@ -34,6 +34,27 @@ def test_the_rate_falls_alike_with_momentum_and_without():
         assert np.isclose(a.rate, 0.05 / (1 + 1e-3 * k))
 
 
+def test_h_alpha_and_beta_fall_as_the_paper_has_them():
+    """h = h₀/(1 + εk), α = α₀/(1 + εk) with α₀ = c/h₀, β = β₀/(1 + εk), γ = 1: so μ = 1 − c/(1 + εk)²."""
+    told = {"rate": 0.01, "mu": 0.8, "beta": 0.05, "decay": 0, "h_decay": 5e-5, "alpha_decay": 5e-5, "beta_decay": 5e-5}
+    for changes in (told, told | {"mu": 0.5, "alpha": 2.0}):
+        flow = options("angd-fr", **changes).flow()
+        for k in (0, 1, 100, 20000):
+            c, fallen = flow.step(k, 1.0), 1 / (1 + 5e-5 * k)
+            assert np.allclose([c.h, c.alpha, c.beta, c.gamma], [0.1 * fallen, 2 * fallen, 0.05 * fallen, 1.0])
+            assert np.isclose(c.mu, 1 - 0.2 * fallen**2)
+
+
+def test_the_norm_constraint_and_the_quadratic_term_are_as_told():
+    told = options("angd-fr", norm_in_metric="yes", implicit="yes", limit="inf", restart="no").optimiser(BE)
+    assert told.controller.controllers[0].in_metric
+    assert told.metric.implicit
+    assert told.metric.limit is None
+    usual = options("angd-fr", restart="no").optimiser(BE)
+    assert not usual.controller.controllers[0].in_metric
+    assert not usual.metric.implicit
+
+
 def test_adam_s_rate_falls_as_it_is_told():
     rule, params = options("adam-vmc", rate=1e-2, decay=1e-3).optimiser(BE).rule(), jnp.zeros(())
     state = rule.init(params)
@@ -55,7 +76,8 @@ def test_the_parametric_form_carries_its_momentum_by_the_present_jacobian():
 def test_a_sweep_compiles_once(method):
     """What it varies are arrays; everything else of two configurations is the same."""
     numbers = {"rate": (0.01, 0.05), "norm": (0.01, 0.05), "damping": (1e-3, 4e-3), "decay": (0.0, 1e-3)}
-    numbers |= {"eta": (0.9, 0.99)} | ({"mu": (0.8, 0.9)} if "angd" in method else {})
+    fall = dict.fromkeys(("h_decay", "alpha_decay"), (0.0, 1e-4))
+    numbers |= {"eta": (0.9, 0.99)} | ({"mu": (0.8, 0.9), **fall} if "angd" in method else {})
     made = [options(method, **{k: v[i] for k, v in numbers.items()}).optimiser(BE) for i in (0, 1)]
     one, other = (eqx.partition(optimiser, eqx.is_array)[1] for optimiser in made)
     assert eqx.tree_equal(one, other)
@@ -88,6 +110,9 @@ def test_a_run_that_ends_without_finite_energies_says_so():
         ("angd-fr", {"force_clip": 2.0}),
         ("angd-w2", {"limit": 1.0}),
         ("adam-vmc", {"norm": 0.1}),
+        ("adam-vmc", {"norm_in_metric": True}),
+        ("spring", {"alpha_decay": 1e-3}),
+        ("angd-w2", {"implicit": True}),
     ],
 )
 def test_an_option_without_effect_is_refused(method, changes):

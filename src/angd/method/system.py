@@ -60,6 +60,10 @@ class AbstractSystem(eqx.Module):
         """G d, exactly: one forward and one reverse pass."""
         return self.pull(self.push(d))
 
+    def square_length(self, d: PyTree) -> Float[Array, ""]:
+        """dᵀGd = Σ ω (O d)², the squared length of d in the metric: one forward pass."""
+        return jnp.vdot(self.omega, self.push(d) ** 2)
+
     def centre(self, y: Float[Array, "N"]) -> Float[Array, "N"]:
         """y − Σωy, component by component, if the rows are centred."""
         return less_mean(y, self.omega, self.O.components) if self.centred else y

@@ -16,7 +16,7 @@ A recipe of your own is one class:
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, ClassVar
@@ -166,6 +166,13 @@ class Recipe:
     def options(self) -> dict[str, Any]:
         """Every option with its value."""
         return {spec.name: getattr(self, spec.name) for spec in fields(self)}
+
+
+def without_effect(recipe: Recipe, names: Iterable[str], usual: type[Recipe]) -> str | None:
+    """A sentence about the first of these options that is not as usual, though the method does not have it."""
+    defaults = {spec.name: spec.default for spec in fields(usual)}
+    idle = [name for name in names if getattr(recipe, name) != defaults[name]]
+    return f"{idle[0]} has no effect on this method; leave it out." if idle else None
 
 
 def kind_of(spec: Field[Any]) -> Any:

@@ -41,8 +41,9 @@ DESCENT: Grid = {"rate": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1), "mome
 # decay. It does not say in which units they are, nor how fast they decay.
 PAPER_RATES = (0.001, 0.005, 0.01)
 PAPER_DECAY = (0.0, 1e-4, 5e-5)
+BOTH_FALL: Grid = {"alpha_decay": (1e-3,), "beta_decay": (1e-3,)}
 PAPER_NGD: Grid = {"rate": PAPER_RATES, "weight_decay": PAPER_DECAY}
-PAPER_ANGD: Grid = PAPER_NGD | {"mu": (0.99, 0.95, 0.9, 0.85), "beta": (0.1, 0.5, 1.0, 1.5), "decay": (1e-3,)}
+PAPER_ANGD: Grid = PAPER_NGD | {"mu": (0.99, 0.95, 0.9, 0.85), "beta": (0.1, 0.5, 1.0, 1.5), **BOTH_FALL}
 PAPER_ADAM: Grid = PAPER_NGD | {"momentum": (0.9, 0.99), "second": (0.99, 0.999)}
 
 SPACES = {"l2": "L² metric", "h1": "H¹ metric", "h2": "H² metric"}
@@ -110,10 +111,12 @@ FIELDS: Mapping[str, Named] = {
     ),
 }
 
-# Section 6.3 of the paper: rates of Fisher–Rao and Wasserstein-2, α₀ as 1 − μ.
+# Section 6.3 of the paper: rates of Fisher–Rao and Wasserstein-2, α₀ as 1 − μ. With momentum h falls half as fast as
+# the rate does without, and α and β with it.
 PAPER_PLAIN: Grid = {"rate": (0.001, 0.005, 0.01, 0.05, 0.1), "decay": (1e-4,)}
-PAPER_FAST: Grid = {"rate": (0.001, 0.005, 0.01, 0.02, 0.05), "mu": (0.9, 0.8, 0.5), "decay": (1e-4,)}
-PAPER_BETA: Grid = {"beta": (0.0, 0.01, 0.05, 0.1, 0.15)}
+ALL_FALL: Grid = {"decay": (0.0,), "h_decay": (5e-5,), "alpha_decay": (5e-5,)}
+PAPER_FAST: Grid = {"rate": (0.001, 0.005, 0.01, 0.02, 0.05), "mu": (0.9, 0.8, 0.5), **ALL_FALL}
+PAPER_BETA: Grid = {"beta": (0.0, 0.01, 0.05, 0.1, 0.15), "beta_decay": (5e-5,)}
 VMC_PLAIN: Grid = {"rate": (0.02, 0.05, 0.1, 0.2), "norm": (0.01, 0.05, 0.25)}
 VMC_FAST: Grid = {"rate": (0.005, 0.01, 0.02), "mu": (0.9, 0.8), "norm": (0.01, 0.05, 0.25)}
 # What we changed of published settings, for small networks: longer steps that fall sooner.

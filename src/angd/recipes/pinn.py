@@ -9,11 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from angd import address
-from angd.recipes.base import INFINITE, Phase, Recipe, number, one_of, switch
+from angd.recipes.base import INFINITE, Phase, Recipe, number, one_of, switch, without_effect
 
 POINTS = "new points in every step (random or Sobol), the same in all, or adaptive ones that serve ten steps"
 ADAPT_EVERY = 10  # choosing adaptive points costs as much as three steps of a first-order method
 SOLVER = "how the linear systems are solved"
+ALPHA = "friction α of the flow at the start, in place of μ = 1 − hα with h = √rate; 0 takes mu"
+H_DECAY = "h falls as 1/(1 + h_decay k), and the rate as its square"
+ALPHA_DECAY = "α falls as 1/(1 + alpha_decay k)"
+BETA_DECAY = "β falls as 1/(1 + beta_decay k)"
+DECAYS = ("h_decay", "alpha_decay", "beta_decay")
 
 
 @dataclass(frozen=True)
@@ -117,8 +122,11 @@ class Sobolev(Recipe):
     metric: str = one_of("l2", "h1", "h2", about="the Sobolev space", own="metric")
     rate: float = number(1e-2, 1e-9, 1e6, "h² γ")
     mu: float = number(0, 0, 0.9999, "momentum μ = 1 − hα at the start; 0 is plain natural gradient descent")
+    alpha: float = number(0, 0, 1e6, ALPHA)
     beta: float = number(0, 0, 100, "Hessian-driven damping β / h at the start")
-    decay: float = number(0, 0, 10, "α and β fall as 1/(1 + decay k)")
+    h_decay: float = number(0, 0, 10, H_DECAY)
+    alpha_decay: float = number(0, 0, 10, ALPHA_DECAY)
+    beta_decay: float = number(0, 0, 10, BETA_DECAY)
     damping: float = number(1e-3, 1e-12, 1e6, "λ")
     solver: str = one_of("normal", "iterative", "kfac", about=SOLVER, own="solver")
     transport: str = one_of(
@@ -130,6 +138,13 @@ class Sobolev(Recipe):
     interior: int = number(1000, 1, 1e7, "points inside the domain")
     condition: int = number(250, 1, 1e7, "points of each initial or boundary condition")
 
+    def contradiction(self) -> str | None:
+        return too_much_friction(self) or without_effect(self, self._idle(), Sobolev)
+
+    def _idle(self) -> tuple[str, ...]:
+        """Options that the method does not have."""
+        return ("h_decay", "alpha_decay") if self.mu == self.alpha == 0 else ()
+
     def phases(self, task: Any, seed: int = 0) -> list[Phase]:
         return [Phase(self.optimiser(), points(self, task, seed))]
 
@@ -139,16 +154,10 @@ class Sobolev(Recipe):
 
         import angd
         from angd.method import baselines
-        from angd.recipes.tuned import falling
+        from angd.recipes.tuned import flow_of
 
-        h = self.rate**0.5
-        flow = angd.ARGFlow(
-            alpha=falling((1 - self.mu) / h, self.decay),
-            beta=falling(self.beta * h, self.decay) if self.beta else 0.0,
-            h=jnp.sqrt(jnp.asarray(self.rate)),
-        )
         found = angd.ANGD(
-            flow,
+            flow_of(self, self.beta * self.rate**0.5),
             self.space(),
             solver(self.solver, jnp.asarray(self.damping)),
             self.control(),
@@ -170,6 +179,14 @@ class Sobolev(Recipe):
         import angd
 
         return angd.LineSearch() if self.search else angd.Constant()
+
+
+def too_much_friction(recipe: Any) -> str | None:
+    """A sentence about an α for which momentum would change sign in every step."""
+    largest = recipe.rate**-0.5
+    if recipe.alpha <= largest:
+        return None
+    return f"alpha must be at most 1/√rate = {largest:g}, got {recipe.alpha:g}: μ = 1 − hα with h = √rate."
 
 
 def points(recipe: Any, task: Any, seed: int) -> Any:

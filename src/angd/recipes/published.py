@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from angd.recipes.base import number, one_of
-from angd.recipes.pinn import Sobolev
+from angd.recipes.pinn import DECAYS, Sobolev
 from angd.recipes.pinn import solver as solver_of
 from angd.recipes.vmc import Vmc
+
+FLOW = ("alpha", *DECAYS)
 
 
 def ngd(rate: Any, metric: Any, solver: Any, controller: Any = None) -> Any:
@@ -156,8 +158,8 @@ class Spring(Vmc):
     norm: float = number(1e-3, 1e-12, 1e12, "C of the norm constraint ‖h d‖² ≤ C; small networks bear 0.05")
 
     def contradiction(self) -> str | None:
-        if self.mu > 0:
-            return "with mu it is not this published method any more; angd-fr has mu and beta."
+        if self.accelerated:
+            return "with mu or alpha it is not this published method any more; angd-fr has both, and beta."
         return super().contradiction()
 
 
@@ -187,6 +189,9 @@ class ENGD(Sobolev):
     rate: float = number(1, 1, 1, "a full step")
     damping: float = number(1e-8, 1e-12, 1e6, "λ")
 
+    def _idle(self) -> tuple[str, ...]:
+        return ("mu", "beta", *FLOW)
+
     def optimiser(self) -> Any:
         import jax.numpy as jnp
 
@@ -199,6 +204,9 @@ class HeavyBall(Sobolev):
 
     mu: float = number(0.9, 0, 0.9999, "momentum μ")
 
+    def _idle(self) -> tuple[str, ...]:
+        return ("beta", *FLOW)
+
     def optimiser(self) -> Any:
         import jax.numpy as jnp
 
@@ -209,6 +217,9 @@ class HeavyBall(Sobolev):
 @dataclass(frozen=True)
 class Nesterov(Sobolev):
     """Nesterov's method in a Sobolev metric: momentum k/(k + 3)."""
+
+    def _idle(self) -> tuple[str, ...]:
+        return ("mu", "beta", *FLOW)
 
     def optimiser(self) -> Any:
         import jax.numpy as jnp

@@ -5,13 +5,22 @@ the task. Imports nothing heavy.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
 from angd import address
-from angd.recipes.base import INFINITE, Phase, Recipe, number, one_of, switch
-from angd.recipes.pinn import made, solver
+from angd.recipes.base import INFINITE, Phase, Recipe, number, one_of, switch, without_effect
+from angd.recipes.pinn import (
+    ALPHA,
+    ALPHA_DECAY,
+    BETA_DECAY,
+    DECAYS,
+    H_DECAY,
+    made,
+    solver,
+    too_much_friction,
+)
 
 COUNTS = ("walkers", "moves", "burn_in")
 SETTLE = 10  # times longer than in training do the walkers of the final evaluation settle
@@ -33,16 +42,22 @@ class Vmc(Recipe):
         "fisher-rao", "wasserstein", "parametric-wasserstein", "none", about="none is Adam", own="metric"
     )
     rate: float = number(0.01, 1e-9, 10, "h² γ at the start")
-    mu: float = number(0, 0, 0.9999, "momentum μ = 1 − hα; 0 is plain natural gradient descent")
+    mu: float = number(0, 0, 0.9999, "momentum μ = 1 − hα at the start; 0 is plain natural gradient descent")
+    alpha: float = number(0, 0, 1e6, ALPHA)
     beta: float = number(0, 0, 10, "Hessian-driven damping β at the start")
-    decay: float = number(1e-3, 0, 10, "the rate, and β with it, falls as 1/(1 + decay k)")
+    decay: float = number(1e-3, 0, 10, "γ, and the rate with it, falls as 1/(1 + decay k)")
+    h_decay: float = number(0, 0, 10, H_DECAY)
+    alpha_decay: float = number(0, 0, 10, ALPHA_DECAY)
+    beta_decay: float = number(1e-3, 0, 10, BETA_DECAY)
     damping: float = number(4e-3, 1e-12, 1e6, "λ")
     eta: float = number(0.99, 0, 0.9999, "projected momentum η; 0 is none")
     solver: str = one_of("kernel", "kfac", about="how the linear systems are solved", own="solver")
     norm: float = number(0.05, 1e-12, 1e12, "C of the norm constraint ‖h d‖² ≤ C")
+    norm_in_metric: bool = switch(False, "the norm constraint is h² dᵀGd ≤ C")
     restart: bool = switch(False, "drop the momentum when it points uphill")
     restart_above: float = number(INFINITE, 1e-9, INFINITE, "drop the momentum when ‖d‖ is larger")
     limit: float = number(0.5, 1e-6, INFINITE, "bound of h|φ| in the quadratic term of Fisher–Rao")
+    implicit: bool = switch(False, "take that term implicitly, with --limit inf")
     clip: float = number(5, 0.1, INFINITE, "local energies within centre ± clip × mean absolute deviation")
     centre: str = one_of("median", "mean", about="centre of the clipping")
     force_clip: float = number(1, 1e-3, INFINITE, "bound of each coordinate of ∇E_L, for Wasserstein-2")
@@ -56,18 +71,21 @@ class Vmc(Recipe):
     measurements: int = number(200, 4, 10**7, "measurements of the final evaluation")
 
     def contradiction(self) -> str | None:
-        usual = {spec.name: spec.default for spec in fields(Vmc)}
-        idle = [name for name in self._idle() if getattr(self, name) != usual[name]]
-        return f"{idle[0]} has no effect on this method; leave it out." if idle else None
+        return too_much_friction(self) or without_effect(self, self._idle(), Vmc)
 
     def _idle(self) -> tuple[str, ...]:
         """Options that the method does not have."""
         if self.metric == "none":
-            flow = ("mu", "beta", "damping", "solver", "norm", "restart", "restart_above", "limit")
-            return (*flow, "force_clip", "velocity_reset", "refit")
-        other = ("force_clip", "velocity_reset") if self.metric == "fisher-rao" else ("limit",)
+            flow = ("mu", "alpha", "beta", *DECAYS, "damping", "solver", "norm", "norm_in_metric", "restart")
+            return (*flow, "restart_above", "limit", "implicit", "force_clip", "velocity_reset", "refit")
+        other = ("force_clip", "velocity_reset") if self.metric == "fisher-rao" else ("limit", "implicit")
         other = other if self.metric == "wasserstein" else (*other, "refit")
-        return (*other, "beta", "limit", "refit") if self.mu == 0 else other
+        return other if self.accelerated else (*other, "beta", *DECAYS, "limit", "implicit", "refit")
+
+    @property
+    def accelerated(self) -> bool:
+        """Is there momentum of the flow?"""
+        return self.mu > 0 or self.alpha > 0
 
     def problem(self, task: Any) -> Any:
         """With the clipping that was asked for."""
@@ -120,7 +138,7 @@ class Vmc(Recipe):
 
         if self.metric == "none":
             return baselines.adam(lambda k: self.rate / (1 + self.decay * k))
-        if self.mu > 0:
+        if self.accelerated:
             transport = angd.CurrentJVP() if self.metric == "parametric-wasserstein" else angd.JVP()
             return angd.ANGD(self.flow(), self.space(molecule), self.inverse(), self.control(), transport)
         rate = falling(self.rate / 2, self.decay)  # published rates are those of log|ψ|
@@ -129,19 +147,10 @@ class Vmc(Recipe):
         return published.wqmc(rate, metric=self.space(molecule), solver=self.inverse(), controller=self.control())
 
     def flow(self) -> Any:
-        """The gain γ, and β with it, fall as 1/(1 + decay k): with momentum or without, the rate falls alike."""
-        import jax.numpy as jnp
+        """The gain γ falls as 1/(1 + decay k): with momentum or without, the rate falls alike."""
+        from angd.recipes.tuned import falling, flow_of
 
-        import angd
-        from angd.recipes.tuned import falling
-
-        h = self.rate**0.5
-        return angd.ARGFlow(
-            alpha=jnp.asarray((1 - self.mu) / h),
-            beta=falling(self.beta, self.decay) if self.beta else 0.0,
-            gamma=falling(1.0, self.decay),
-            h=jnp.asarray(h),
-        )
+        return flow_of(self, self.beta, gamma=falling(1.0, self.decay))
 
     def space(self, molecule: Any) -> Any:
         """The metric, for accelerated Fisher–Rao and for Wasserstein-2."""
@@ -151,7 +160,7 @@ class Vmc(Recipe):
             return made(self.metric, "metric")
         clip, reset = _finite(self.force_clip), _finite(self.velocity_reset)
         if self.metric == "fisher-rao":
-            return angd.FisherRao(limit=_finite(self.limit))
+            return angd.FisherRao(limit=_finite(self.limit), implicit=self.implicit)
         if self.metric == "parametric-wasserstein":
             return angd.ParametricWasserstein(clip=clip)
         if molecule is None or self.refit == "affine":
@@ -182,7 +191,7 @@ class Vmc(Recipe):
         restarts = [angd.Restart()] if self.restart else []
         if self.restart_above < INFINITE:
             restarts.append(angd.Restart(self.restart_above))
-        return angd.in_turn([*restarts, angd.StepNorm(jnp.asarray(self.norm))])
+        return angd.in_turn([*restarts, angd.StepNorm(jnp.asarray(self.norm), self.norm_in_metric)])
 
     def final(self, task: Any) -> Callable[[Any, Any], dict[str, float]] | None:
         """The energy on fresh walkers, with Hartree–Fock's beside it where there is one."""

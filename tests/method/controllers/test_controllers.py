@@ -71,6 +71,42 @@ def test_step_norm_shortens_what_is_applied_and_not_what_is_remembered():
     assert np.isclose(loose.moved, loose.norm)
 
 
+def test_half_the_squared_length_in_fisher_rao_is_the_divergence_of_a_step():
+    """θ = (m, log s) of a Gaussian: KL(ρ, ρ′) = log(s′/s) + (s² + (m − m′)²)/2s′² − ½."""
+
+    class Line(eqx.Module):
+        def log_density(self, params, x):
+            return -((x - params[0]) ** 2) * jnp.exp(-2 * params[1]) / 2 - params[1]
+
+        def variation(self, params, x):
+            return x**2
+
+    nodes, weights = np.polynomial.hermite_e.hermegauss(20)
+    m, log_s = start = np.array([1.2, -0.4])
+    samples = Samples(jnp.asarray(m + np.exp(log_s) * nodes), jnp.asarray(weights / weights.sum()))
+    for C in (1e-4, 1e-6):
+        opt = ANGD(GAUSS_NEWTON, FisherRao(), Normal(1e-8), StepNorm(C, in_metric=True))
+        ((params, _, _),) = walk(opt, Line(), start, 1, samples)
+        square = np.exp(2 * (log_s - params[1]))
+        divergence = params[1] - log_s + (square + (m - params[0]) ** 2 * np.exp(-2 * params[1])) / 2 - 0.5
+        assert np.isclose(divergence, C / 2, rtol=3 * C**0.5)
+
+
+def test_a_step_that_the_samples_do_not_see_has_no_length_in_the_metric():
+    """Projected momentum along the null space of G: nothing to shorten, and no division by zero."""
+
+    class First(eqx.Module):
+        def residual(self, params, x):
+            return params[0]
+
+    opt = ANGD(GAUSS_NEWTON, Energy(), ProjectedMomentum(0.5, Normal(1e-2)), StepNorm(1e-6, in_metric=True))
+    params = jnp.zeros(2)
+    state = eqx.tree_at(lambda s: s.previous.d, opt.init(First(), params, ONE), jnp.array([0.0, 4.0]))
+    after, _, _, info = eqx.filter_jit(opt.step)(First(), params, ONE, state)
+    assert np.allclose(after, [0.0, 2.0])
+    assert bool(info.accepted)
+
+
 def bowl_step(controller, d_prev):
     """One step on r = θ ∈ ℝ² from (1, 1) with momentum d_prev, μ = 0.9."""
 

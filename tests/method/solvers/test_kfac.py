@@ -183,6 +183,63 @@ def test_activations_are_averaged_over_the_streams_of_a_residual():
     assert np.allclose(sorted(traces), sorted(expected))
 
 
+def electrons(params, x, act=jnp.tanh):
+    """One layer for every row of x, and a sum over them."""
+    h = act(x @ params["W"] + params["b"][None])
+    return jnp.sum(h @ params["out"] + params["shift"])
+
+
+R = 5
+
+
+@pytest.mark.parametrize(("shared", "factor"), [("reduce", 1.0), ("expand", 1 / R)])
+def test_equal_uses_have_the_exact_block_where_they_are_reduced_and_an_rth_of_it_where_expanded(shared, factor):
+    """One sample, whose R rows are the same: ∂f/∂W is R a ⊗ g, and the block of G has R²."""
+    params, xs = make_params(0), jnp.repeat(normal(7, 1, 1, 3), R, axis=1)
+    system, c = make(electrons, params, xs)
+    found = direction(KFAC(LAMBDA, decay=0.0, shared=shared), system, c)
+    G = gauss_newton(electrons, params, xs, system.omega)
+    for names in LAYERS:
+        where = places(params, names)
+        expect_block_solution(found, right_side(system, c), where, factor * G[np.ix_(where, where)])
+
+
+def test_reduced_uses_are_exact_where_one_output_adds_up_what_is_linear_in_them():
+    """Other activations in every use of every sample, and one cotangent: expanded uses miss their correlation."""
+    params, xs = make_params(0), normal(7, 6, R, 3) + 1
+    linear = partial(electrons, act=lambda z: z)
+    system, c = make(linear, params, xs)
+    G, r = gauss_newton(linear, params, xs, system.omega), right_side(system, c)
+    reduced = direction(KFAC(LAMBDA, decay=0.0, shared="reduce"), system, c)
+    for names in LAYERS:
+        where = places(params, names)
+        expect_block_solution(reduced, r, where, G[np.ix_(where, where)])
+    expanded = direction(KFAC(LAMBDA, decay=0.0), system, c)
+    a, b = (np.asarray(ravel_pytree(found.d)[0]) for found in (reduced, expanded))
+    assert np.linalg.norm(a - b) > 0.2 * np.linalg.norm(a)
+
+
+def test_elsewhere_reduced_uses_are_mean_activations_and_summed_cotangents():
+    params, xs = make_params(0), normal(7, 6, R, 3)
+    system, c = make(electrons, params, xs)
+    found = direction(KFAC(LAMBDA, decay=0.0, shared="reduce"), system, c)
+    h = np.tanh(np.asarray(xs) @ np.asarray(params["W"]) + np.asarray(params["b"]))
+    g = np.sum((1 - h**2) * np.asarray(params["out"]), axis=1)
+    one = np.ones((6, 1))
+    first = np.c_[np.mean(xs, axis=1), one][:, None], g[:, None, None]
+    last = np.c_[h.mean(axis=1), one][:, None], R * one[:, None, None]
+    for names, (a, g) in zip(LAYERS, (first, last), strict=True):
+        A, S = kronecker_by_hand(a, g, np.asarray(system.omega))
+        expect_block_solution(found, right_side(system, c), places(params, names), np.kron(A, S))
+
+
+@pytest.mark.parametrize("m", [0, 2], ids=["scalar", "vector"])
+def test_layers_that_are_used_once_do_not_care_how_uses_count(m):
+    system, c = make(mlp, make_params(m), normal(7, 9, 3))
+    one, other = (direction(KFAC(LAMBDA, shared=shared), system, c).d for shared in ("expand", "reduce"))
+    assert all(np.array_equal(x, y) for x, y in zip(*map(jax.tree.leaves, (one, other)), strict=True))
+
+
 def test_the_average_over_three_batches_has_no_bias_towards_zero_and_compiles_once():
     params, eps = make_params(2), 0.7
     solver, compiled = KFAC(LAMBDA, decay=eps), []
@@ -247,12 +304,13 @@ MODELS = {
 
 
 @pytest.mark.matrix
+@pytest.mark.parametrize("shared", ["expand", "reduce"])
 @pytest.mark.parametrize("split", [False, True], ids=["exact", "factored"])
 @pytest.mark.parametrize("name", MODELS)
-def test_directions_of_any_model_descend(name, split):
+def test_directions_of_any_model_descend(name, split, shared):
     f, params, xs = MODELS[name]
     system, c = make(f, params, xs)
-    found = direction(KFAC(LAMBDA, factored=split), system, c)
+    found = direction(KFAC(LAMBDA, factored=split, shared=shared), system, c)
     r = right_side(system, c)
     d = np.asarray(ravel_pytree(found.d)[0])
     assert bool(found.ok)
@@ -422,6 +480,7 @@ def with_form(form):
         (lambda: KFAC(float("nan")), "KFAC: damping must be finite and ≥ 0"),
         (lambda: KFAC(decay=1.0), r"KFAC: decay must lie in \[0, 1\), got 1.0"),
         (lambda: KFAC(decay=-0.1), r"decay must lie in \[0, 1\)"),
+        (lambda: KFAC(shared="sum"), "KFAC: shared must be one of expand, reduce, got 'sum'"),
         (lambda: KFAC().init(with_form(Dense)), "needs the layer factors of a Factored Jacobian, got Dense"),
     ],
 )

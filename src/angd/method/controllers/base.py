@@ -142,8 +142,7 @@ class Proposal(eqx.Module):
         linear = -dot(self.gradient, step)
         if not self.gauss_newton:
             return linear
-        pushed = self.system.push(step)
-        return linear - jnp.vdot(self.system.omega, pushed**2) / 2
+        return linear - self.system.square_length(step) / 2
 
     def geodesic(self, trial: Trial, limit: float) -> Trial:
         """The trial with its geodesic correction, d + ½ h a with (G + λI) a = −OᵀW ∂²r(d, d), if ‖h a‖ ≤ limit ‖d‖."""

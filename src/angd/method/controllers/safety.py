@@ -13,28 +13,36 @@ from angd.tree import norm
 
 
 class StepNorm(AbstractController):
-    """Bound the length of a step: ‖h d‖² ≤ C.
+    """Bound the length of a step: ‖h d‖² ≤ C, or in the metric h² dᵀGd ≤ C.
 
     Use it where losses are noisy (Monte Carlo) and one bad batch could undo many good steps. The momentum keeps the
-    unbounded direction, as in SPRING (Goldshlager, Abrahamsen and Lin 2024).
+    unbounded direction, as in SPRING (Goldshlager, Abrahamsen and Lin 2024), which bounds the Euclidean length.
+
+    G = OᵀWO is the matrix of the sampled system, without damping and whatever the solver inverts. On Fisher–Rao
+    h² dᵀGd/2 is to leading order the Kullback–Leibler divergence of a step. Codes of KFAC bound the same with K + λI,
+    their damped approximation, in place of G (Ba, Grosse and Martens 2017).
 
     **Arguments:**
 
     - `C`: the bound of the squared length. 1e-3 for published FermiNet sizes, 0.05 for small ones; above the usual
       step it does nothing.
+    - `in_metric`: measure the step in the metric, which no change of parameters alters. It costs one forward pass. For
+      `Wasserstein` and `Hs` with s < 0, G is that of the projection, Fisher–Rao or L².
 
     **Example:** `angd.ANGD(flow, angd.FisherRao(), solver, angd.StepNorm(1e-2))`
     """
 
     C: Any
+    in_metric: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
         if is_concrete(self.C) and not self.C > 0:
             raise ValueError(f"StepNorm: C must be positive, got {self.C}.")
 
     def adjust(self, proposal: Proposal, trial: Trial, state: PyTree) -> tuple[Trial, PyTree]:
-        length = norm(proposal.step(trial))
-        shorter = jnp.minimum(1.0, jnp.sqrt(self.C) / jnp.where(length > 0, length, 1.0))
+        step, bound = proposal.step(trial), jnp.sqrt(self.C)
+        length = jnp.sqrt(proposal.system.square_length(step)) if self.in_metric else norm(step)
+        shorter = jnp.where(length > bound, bound / length, 1.0)
         return eqx.tree_at(lambda t: t.scale, trial, trial.scale * shorter.astype(trial.scale.dtype)), state
 
 

@@ -2,15 +2,16 @@
 
 With ∂f_c/∂W = Σ_t a_t ⊗ g_t, weights ω and R uses t, the block of G = OᵀWO that belongs to W is replaced by A ⊗ S,
 
-    A = Σ_i ω_i (1/R) Σ_t a_t a_tᵀ / Σ_i ω_i,        S = Σ_i ω_i Σ_c Σ_t g_t g_tᵀ.
+    A = Σ_i ω_i (1/R) Σ_t a_t a_tᵀ / Σ_i ω_i,        S = Σ_i ω_i Σ_c Σ_t g_t g_tᵀ     (expand),
 
+or, where the uses of a sample are `reduced` to one first, a = (1/R) Σ_t a_t and g = Σ_t g_t, by the same with R = 1.
 A bias that is added to the outputs of W joins it, a_t ↦ [a_t; 1] (or [a_t; 0] where it is not added). A leaf without
 factors, or with uses that overlap, is one exact block, A = 1 and S its part of G, up to `DENSE` entries; beyond that
 the diagonal of G. The parts of a stacked Jacobian count as further samples.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -79,6 +80,16 @@ def kronecker(
     S = sum(_moment(group.g, omega) for group, omega in used)
     total = jnp.asarray(sum(jnp.sum(jnp.mean(omega, axis=1)) for _, omega in used))
     return jnp.asarray(A / jnp.where(total > 0, total, 1)).astype(used[0][0].a.dtype), jnp.asarray(S)
+
+
+def reduced(group: Group | None) -> Group | None:
+    """One use in place of R: the mean activation and the sum of the cotangents."""
+    if group is None:
+        return None
+    return Group(group.arrangement, jnp.mean(group.a, axis=3, keepdims=True), jnp.sum(group.g, axis=3, keepdims=True))
+
+
+SHARED: Mapping[str, Callable[[Group | None], Group | None]] = {"expand": lambda group: group, "reduce": reduced}
 
 
 def _moment(x: Float[Array, "n c B T k"], omega: Float[Array, "n c"]) -> Float[Array, "B k k"]:

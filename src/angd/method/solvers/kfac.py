@@ -27,7 +27,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from angd.method.jacobian import AbstractJacobian, Factored, Layout
 from angd.method.jacobian.taps.views import index
 from angd.method.solvers.base import AbstractSolver, Solution, check_damping
-from angd.method.solvers.blocks import Block, blocks, kronecker
+from angd.method.solvers.blocks import SHARED, Block, blocks, kronecker
 from angd.method.system import AbstractSystem
 from angd.tree import combine
 
@@ -36,13 +36,11 @@ class KFAC(AbstractSolver):
     """Kronecker factors: (A ⊗ S + λI)⁻¹ for every layer (Martens and Grosse 2015).
 
     A ⊗ S is the exact block of G for a single sample and a layer used once, and for layers whose cotangents do not
-    depend on the sample; elsewhere activations and cotangents count as independent, and uses of a layer (electrons,
-    pixels, derivative channels) as uncorrelated. For densities A and S are those of the uncentred rows.
+    depend on the sample; elsewhere activations and cotangents count as independent. Where a layer is used several
+    times for one sample, `shared` says how its uses count. For densities A and S are those of the uncentred rows.
 
-    A bias that the function adds directly to a layer's outputs, and uses nowhere else, shares the
-    layer's
-    block; other leaves without factors have exact blocks, or beyond `blocks.DENSE` entries the diagonal
-    of G.
+    A bias that the function adds directly to a layer's outputs, and uses nowhere else, shares the layer's block; other
+    leaves without factors have exact blocks, or beyond `blocks.DENSE` entries the diagonal of G.
 
     **Arguments:**
 
@@ -50,14 +48,21 @@ class KFAC(AbstractSolver):
     - `decay`: ε of the averages, x ← ε x + (1 − ε) x_new without bias towards their zero start; 0 takes
       the present samples alone.
     - `factored`: damp A and S each, rather than their product.
+    - `shared`: how R uses of one layer count (Eschenhagen et al. 2023). "expand" takes them as uncorrelated: derivative
+      channels of a residual, tokens or pixels with a loss each. "reduce" averages activations and adds cotangents up
+      before their products, exact for uses that are alike: electrons, pixels or tokens that one output sums over. With
+      R equal uses "expand" is R times smaller than G.
     """
 
     damping: Any = 1e-3
     decay: Any = 0.95
     factored: bool = eqx.field(static=True, default=False)
+    shared: str = eqx.field(static=True, default="expand")
 
     def __check_init__(self):
         check_damping(self.damping, "KFAC")
+        if self.shared not in SHARED:
+            raise ValueError(f"KFAC: shared must be one of {', '.join(SHARED)}, got {self.shared!r}.")
         if eqx.is_array_like(self.decay) and not 0 <= self.decay < 1:
             raise ValueError(f"KFAC: decay must lie in [0, 1), got {self.decay}.")
 
@@ -67,7 +72,7 @@ class KFAC(AbstractSolver):
 
     def init(self, system: AbstractSystem) -> "Averages":
         """Zeros; only the shapes of `system` are looked at."""
-        shapes = jax.eval_shape(_factors, system)
+        shapes = jax.eval_shape(self._factors, system)
         zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
         return Averages(jnp.zeros((), jnp.int32), zeros)
 
@@ -78,20 +83,19 @@ class KFAC(AbstractSolver):
     def prepare(
         self, system: AbstractSystem, state: "Averages", damping: Any, many: bool = False
     ) -> tuple["Inverse", "Averages"]:
-        state = state.update(_factors(system), self.decay)
+        state = state.update(self._factors(system), self.decay)
         eigen = tuple(Eigen.of(A, S) for A, S in state.unbiased(self.decay))
         return Inverse(tuple(block for block, _ in blocks(system.O)), eigen, self.factored), state
 
     def solve(self, prepared: "Inverse", damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
         return Solution.of(prepared.apply(combine((1.0, system.right_side()), (damping, c)), damping, system.O.layout))
 
+    def _factors(self, system: AbstractSystem) -> "Factors":
+        """(A, S) of every block, from the present samples."""
+        return tuple(kronecker(system, list(map(SHARED[self.shared], groups))) for _, groups in blocks(system.O))
+
 
 Factors = tuple[tuple[Float[Array, "_ _ _"], Float[Array, "_ _ _"]], ...]
-
-
-def _factors(system: AbstractSystem) -> Factors:
-    """(A, S) of every block, from the present samples."""
-    return tuple(kronecker(system, groups) for _, groups in blocks(system.O))
 
 
 class Averages(eqx.Module):
