@@ -177,7 +177,7 @@ def test_boundary_is_reached_when_the_manifold_says_so():
     ("make", "words"),
     [
         (lambda: angd.SobolevManifold(0.5, 8), "s must be an integer"),
-        (lambda: angd.SobolevManifold(1, (4, 4, 4)), "one or two positive grid sizes"),
+        (lambda: angd.SobolevManifold(1, (4, 4, 4, 4)), "one to three positive grid sizes"),
         (lambda: angd.SobolevManifold(1, 8).derivatives(jnp.zeros(8)), "odd grid sizes"),
         (lambda: angd.FisherRaoManifold([1.0, -1.0]), "positive cell sizes"),
         (lambda: angd.FisherRaoManifold.grid(3.0, 3.0, 8), "is empty"),
