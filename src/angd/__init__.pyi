@@ -49,6 +49,7 @@ from .method.metrics.refit import AffineRefit as AffineRefit
 from .method.metrics.refit import KernelRefit as KernelRefit
 from .method.metrics.sobolev import L2 as L2
 from .method.metrics.sobolev import AbstractSobolev as AbstractSobolev
+from .method.metrics.sobolev import GridHs as GridHs
 from .method.metrics.variation import Hs as Hs
 from .method.metrics.variation import L2Pointwise as L2Pointwise
 from .method.metrics.wasserstein import ParametricWasserstein as ParametricWasserstein

@@ -36,12 +36,17 @@ class SobolevIntervalManifold(AbstractFlatManifold):
     low: float = eqx.field(static=True)
     high: float = eqx.field(static=True)
 
-    def __init__(self, s: int, n: int, low: float = -1.0, high: float = 1.0):
-        if any(isinstance(k, bool) or not isinstance(k, int) for k in (s, n)) or not abs(s) < n:
+    def __init__(self, s: int | float, n: int | float, low: float = -1.0, high: float = 1.0):
+        if isinstance(s, bool) or not isinstance(s, int) or not isinstance(n, int) or not abs(s) < n:
             raise ValueError(f"SobolevIntervalManifold: s and n must be integers with |s| < n, got {s!r} and {n!r}.")
         if not -math.inf < low < high < math.inf:
             raise ValueError(f"SobolevIntervalManifold: the interval [{low}, {high}] must satisfy low < high.")
         self.s, self.n, self.low, self.high = s, n, float(low), float(high)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Shape of a point."""
+        return (self.n,)
 
     def grid(self) -> tuple[np.ndarray]:
         """The nodes, shape (n,), in a tuple as for tori."""
@@ -68,8 +73,8 @@ class SobolevIntervalManifold(AbstractFlatManifold):
         return jnp.full((), jnp.inf)
 
     def check(self, rho: Array, name: str) -> None:
-        if jnp.shape(rho) != (self.n,):
-            raise ValueError(f"{name} must have one value per node, shape {(self.n,)}, got {jnp.shape(rho)}.")
+        if jnp.shape(rho) != self.shape:
+            raise ValueError(f"{name} must have one value per node, shape {self.shape}, got {jnp.shape(rho)}.")
 
     def derivatives(self, rho: Array) -> Float[Array, "terms n"]:
         """ρ, ∂ρ, …, ∂^|s|ρ at the nodes."""

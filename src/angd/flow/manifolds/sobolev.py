@@ -59,8 +59,13 @@ class SobolevManifold(AbstractFlatManifold):
             raise ValueError(f"{name} must have the grid's shape {self.shape}, got {jnp.shape(rho)}.")
 
     def factor(self, sigma: Array) -> Float[Array, "N"]:
-        """Numbers whose squares sum to g(σ, σ), linear in σ: G^½σ over √N, for N grid points."""
-        return jnp.ravel(torus.multiply(np.sqrt(self.symbol() / math.prod(self.shape)), sigma))
+        """Numbers whose squares sum to g(σ, σ), linear in σ: √symbol times coefficients of the waves cos kx + sin kx."""
+        coefficients = sigma
+        for axis, n in enumerate(self.shape):
+            angles = 2 * np.pi * np.outer(np.arange(n), np.arange(n)) / n
+            waves = jnp.asarray((np.cos(angles) + np.sin(angles)) / n, sigma.dtype)
+            coefficients = jnp.moveaxis(jnp.tensordot(waves, coefficients, axes=(1, axis)), 0, axis)
+        return jnp.ravel(jnp.asarray(np.sqrt(self.symbol()), sigma.dtype) * coefficients)
 
     def symbol(self) -> np.ndarray:
         """The Fourier multiplier of G."""
