@@ -25,7 +25,9 @@ class Waves(eqx.Module):
         return samples.mean(u * f)
 
 
-@pytest.mark.parametrize(("metric", "slope"), [(angd.Hs(-1), 0.6), (angd.GridHs(angd.SobolevManifold(-1, 16)), -5 / 21)])
+@pytest.mark.parametrize(
+    ("metric", "slope"), [(angd.Hs(-1), 0.6), (angd.GridHs(angd.SobolevManifold(-1, 16)), -5 / 21)]
+)
 def test_the_elliptic_solve_descends_where_the_projection_climbs(metric, slope):
     """E15, dL/dt = −⟨∂u, f⟩⟨∂u, G⁻¹f⟩/⟨∂u, ∂u⟩ = +0.6 against −⟨∂u, f⟩²/⟨∂u, G∂u⟩ = −5/21."""
     (x,) = angd.SobolevManifold(-1, 16).grid()

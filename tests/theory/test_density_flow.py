@@ -24,7 +24,9 @@ def solve(manifold, functional, rho0, beta, **kwargs):
 def moments(weights, *x):
     """E exp(ik·x) for small wave vectors k: what densities and particles can be compared by."""
     waves = np.stack(np.meshgrid(*(np.arange(-2, 3),) * len(x), indexing="ij"), -1).reshape(-1, len(x))
-    return np.array([np.mean(weights * np.exp(1j * sum(k * z for k, z in zip(wave, x, strict=True)))) for wave in waves])
+    return np.array(
+        [np.mean(weights * np.exp(1j * sum(k * z for k, z in zip(wave, x, strict=True)))) for wave in waves]
+    )
 
 
 def slope(u):

@@ -225,7 +225,7 @@ class FourierSeries(eqx.Module):
 @pytest.mark.parametrize("beta", [0.0, 0.2])
 @pytest.mark.parametrize("s", [-1, 0, 1, 2])
 def test_sobolev_metrics_are_first_order_and_equal_the_recursion_on_the_grid(s, beta):
-    """The full Fourier model; s < 0 by the elliptic solve of `GridHs`, whose right-hand side needs no derivatives of f."""
+    """The full Fourier model; s < 0 by the elliptic solve of `GridHs`, which needs no derivatives of f."""
     judge, problem = SobolevCircle(s, beta), FourierSeries()
     theta0 = np.zeros(15)
     theta0[0], theta0[8] = 0.2, 0.8

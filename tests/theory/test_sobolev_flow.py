@@ -60,7 +60,7 @@ def test_flow_on_a_three_dimensional_torus_moves_each_mode_by_its_own_oscillator
 
 @pytest.mark.parametrize("s", [1, -1])
 def test_flow_on_an_interval_is_the_flow_of_even_functions_on_a_circle(s):
-    """Cosines have no slope at the ends of [0, π]: there the natural conditions are those of even periodic functions."""
+    """Cosines have no slope at the ends of [0, π]: there natural conditions are those of even periodic functions."""
     wave = np.fft.fftfreq(64, 1 / 64)
     x = 2 * np.pi * np.arange(64) / 64
     inverse = 1 / (1 + wave**2) if s > 0 else 1 + wave**2

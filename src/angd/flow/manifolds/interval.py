@@ -116,4 +116,4 @@ class SobolevIntervalManifold(AbstractFlatManifold):
 
     def _root(self) -> np.ndarray:
         """An upper triangular matrix whose square RᵀR is the form k on those coefficients."""
-        return np.linalg.qr(np.concatenate(self._powers()), mode="r")
+        return np.linalg.qr(np.concatenate(self._powers()))[1]

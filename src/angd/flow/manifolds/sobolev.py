@@ -59,7 +59,7 @@ class SobolevManifold(AbstractFlatManifold):
             raise ValueError(f"{name} must have the grid's shape {self.shape}, got {jnp.shape(rho)}.")
 
     def factor(self, sigma: Array) -> Float[Array, "N"]:
-        """Numbers whose squares sum to g(σ, σ), linear in σ: √symbol times coefficients of the waves cos kx + sin kx."""
+        """Numbers whose squares sum to g(σ, σ), linear in σ: √symbol times coefficients of waves cos kx + sin kx."""
         coefficients = sigma
         for axis, n in enumerate(self.shape):
             angles = 2 * np.pi * np.outer(np.arange(n), np.arange(n)) / n

@@ -82,7 +82,9 @@ class WassersteinManifold(AbstractManifold):
         return -self.divergence(rho[None] * self.slopes(Phi))
 
     def R(self, rho: Array, Phi: Array, f: Array, beta: Any) -> Array:
-        return 0.5 * jnp.sum(self.slopes(Phi) ** 2, axis=0) + beta * self.pi(rho, Phi, f)
+        # Without β there is no elliptic equation to solve.
+        damping = jax.lax.cond(beta == 0, lambda: jnp.zeros_like(Phi), lambda: beta * self.pi(rho, Phi, f))
+        return 0.5 * jnp.sum(self.slopes(Phi) ** 2, axis=0) + damping
 
     def pi(self, rho: Array, Phi: Array, f: Array) -> Array:
         """π with ∇·(ρ∇π) = ∇·(ρ ∇²f ∇Φ): ½{∇Φ·∇f + G[∇·(ẇ∇Φ) − ∇·(v̇∇f)]} for v̇ = G⁻¹Φ and ẇ = G⁻¹f."""

@@ -1,4 +1,4 @@
-"""L², H^s with s ≥ 0, and any H^s on a grid: the metric ∫ 𝓑(σ)·𝓑(σ), where only the gradient ∂_θ L of the loss is known.
+"""L², H^s with s ≥ 0, any H^s on a grid: the metric ∫ 𝓑(σ)·𝓑(σ), where only the gradient ∂_θ L of the loss is known.
 
 With c = μ d_{k−1} + β_{k−1} n_{k−1}, n = M⁻¹∂L, and the rows ∂_θ 𝓑(u)(x_i) of the current step,
 
