@@ -22,7 +22,7 @@ class AbstractForm(eqx.Module):
 
     manifold: eqx.AbstractVar[AbstractManifold]
     functional: eqx.AbstractVar[Functional]
-    flow: eqx.AbstractVar[ARGFlow | GradientFlow]
+    flow: eqx.AbstractVar[Any]  # an ARGFlow, or a GradientFlow
 
     @abc.abstractmethod
     def start(self, t0: Any, rho0: Point) -> Any:
