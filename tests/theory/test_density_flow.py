@@ -100,7 +100,7 @@ def test_densities_on_the_circle_move_with_their_particles(tau, beta):
     manifold, judge = angd.WassersteinManifold(61), Circle(tau)
     rho = solve(manifold, judge.functional(manifold), judge.rho0, beta)
     found = moments(rho, *manifold.grid())
-    assert np.abs(found - judge.end(beta)).max() < 1e-8
+    assert np.abs(found - judge.end(beta)).max() < 1e-10
     assert np.abs(found - moments(judge.rho0, judge.a)).max() > 0.01
 
 
@@ -204,7 +204,7 @@ def test_densities_on_the_torus_move_with_their_particles():
     rho0 = np.exp(0.3 * np.cos(x) + 0.2 * np.sin(y) + 0.3 * np.cos(x + y))
     rho0 = rho0 / rho0.mean()
     rho = solve(manifold, angd.MeanEnergy(manifold, Torus.potential(x, y)), rho0, 0.0)
-    assert np.abs(moments(rho, x, y) - particles_end(Torus.potential, rho0, x, y, 0.0)).max() < 1e-6
+    assert np.abs(moments(rho, x, y) - particles_end(Torus.potential, rho0, x, y, 0.0)).max() < 1e-10
 
 
 def test_densities_on_the_torus_move_with_their_particles_where_hessians_commute():
