@@ -20,7 +20,7 @@ from typing import Any
 
 from angd.problems.task import Task
 from angd.program.arguments import parse
-from angd.program.commands.sweep import Asked, SweepOptions, sweep
+from angd.program.commands.sweep import SweepOptions, sweep
 from angd.program.process import opened
 from angd.recipes.base import Recipe
 from angd.recipes.named import named
@@ -42,7 +42,7 @@ def tuned(name: str, method: str, most: int, steps: int, work: Path) -> tuple[Co
     size = ["--most", str(most), "--steps", str(steps), "--out", str(out)]
     options = parse(["sweep", name, method, *POINTS, *size], {"sweep": SweepOptions})
     options.check()
-    best, ranked, _ = sweep(options, Asked())
+    best, ranked, _ = sweep(options)
     seconds = sum(records[-1].cpu_seconds for _, records in ranked if records)
     return replace(best, steps=steps, cpu_seconds=None), {
         "configurations": len(ranked),

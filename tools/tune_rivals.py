@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from angd.program.arguments import parse
-from angd.program.commands.sweep import Asked, SweepOptions, sweep
+from angd.program.commands.sweep import SweepOptions, sweep
 from angd.train.environment import stamp
 from angd.train.files import write_atomically
 
@@ -30,7 +30,7 @@ def tune(method: str, work: Path) -> dict[str, object]:
     size = ["--steps", str(steps), "--out", str(work / f"sw-{method}")]
     options = parse(["sweep", "burgers", method, *grid.split(), *size], {"sweep": SweepOptions})
     options.check()
-    best, ranked, _ = sweep(options, Asked())
+    best, ranked, _ = sweep(options)
     spent = sum(records[-1].cpu_seconds for _, records in ranked if records)
     last = ranked[0][1][-1]
     return {

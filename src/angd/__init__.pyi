@@ -1,6 +1,7 @@
 from . import recipes as recipes
 from .flow.coefficients import ARGFlow as ARGFlow
 from .flow.coefficients import Coefficients as Coefficients
+from .flow.coefficients import GradientFlow as GradientFlow
 from .flow.functionals import FreeEnergy as FreeEnergy
 from .flow.functionals import GaussianRelativeEntropy as GaussianRelativeEntropy
 from .flow.functionals import InteractionEnergy as InteractionEnergy
@@ -16,10 +17,12 @@ from .flow.manifolds.fisher_rao import FisherRaoManifold as FisherRaoManifold
 from .flow.manifolds.gaussian import Gaussian as Gaussian
 from .flow.manifolds.gaussian import GaussianManifold as GaussianManifold
 from .flow.manifolds.hessian import HessianManifold as HessianManifold
+from .flow.manifolds.interval import SobolevIntervalManifold as SobolevIntervalManifold
 from .flow.manifolds.matrix import MatrixManifold as MatrixManifold
 from .flow.manifolds.particles import ParticleManifold as ParticleManifold
 from .flow.manifolds.particles import QuantileManifold as QuantileManifold
 from .flow.manifolds.sobolev import SobolevManifold as SobolevManifold
+from .flow.manifolds.wasserstein import WassersteinManifold as WassersteinManifold
 from .flow.schedules import InverseTime as InverseTime
 from .flow.schedules import OverTime as OverTime
 from .method import baselines as baselines
@@ -46,6 +49,7 @@ from .method.metrics.refit import AffineRefit as AffineRefit
 from .method.metrics.refit import KernelRefit as KernelRefit
 from .method.metrics.sobolev import L2 as L2
 from .method.metrics.sobolev import AbstractSobolev as AbstractSobolev
+from .method.metrics.sobolev import GridHs as GridHs
 from .method.metrics.variation import Hs as Hs
 from .method.metrics.variation import L2Pointwise as L2Pointwise
 from .method.metrics.wasserstein import ParametricWasserstein as ParametricWasserstein

@@ -1,6 +1,7 @@
 """`angd` as a person uses it: verdicts, figures, and one sentence for every mistake."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -30,6 +31,7 @@ MISTAKES = [
     (["--t0", "0", "--alpha", "3/t"], "at t = 0"),
     (["--t1", "1e9"], "1e6"),
     (["--s", "99"], "--s must lie"),
+    (["--order", "1", "--beta", "0.1"], "--order 1 is ρ̇ = −γ grad L"),
     (["--out", "flow.txt"], "must end in .png"),
     (["--out", "/proc/1/flow.png"], "cannot be written"),
 ]
@@ -220,6 +222,16 @@ def test_flow_draws_a_figure_and_gives_its_verdict_as_json(tmp_path, capsys):
     assert answer["lyapunov_largest_increase"] < 1e-9
     assert figure.read_text(encoding="utf-8").startswith("<?xml")
     assert [path.name for path in figure.parent.iterdir()] == ["flow.svg"]
+
+
+def test_flow_of_first_order_is_the_gradient_flow(tmp_path, capsys):
+    """Linear in one mode: |mean u|^1.2 in L² has u′ = −1.2 u^0.2, so u^0.8 falls by 0.96 γ t; here γ = 1/t."""
+    options = ["--manifold", "sobolev", "--functional", "power", "--order", "1", "--gamma", "1/t", "--t1", "2"]
+    assert main(["flow", *options, "--out", str(tmp_path / "flow.png"), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert answer["order"] == 1
+    assert answer["alpha"] is None
+    assert answer["loss"] == pytest.approx((1 - 0.96 * math.log(2)) ** 1.5, rel=1e-8)
 
 
 def test_flow_that_leaves_the_manifold_is_drawn_and_reported(tmp_path, capsys):

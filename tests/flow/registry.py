@@ -38,6 +38,12 @@ def manifolds():
     def covector(d):
         return Gaussian(vector(d), _symmetric(rng, d))
 
+    def positive_density(*shape):
+        manifold = angd.WassersteinManifold(shape)
+        return manifold, manifold.normalise(jnp.exp(0.4 * vector(*shape)))
+
+    circle, on_circle = positive_density(9)
+    torus, on_torus = positive_density(3, 5)
     fr, simplex = angd.FisherRaoManifold(rng.uniform(0.5, 1.5, 6)), angd.FisherRaoManifold.simplex(5)
 
     def density(manifold):
@@ -46,6 +52,11 @@ def manifolds():
     return {
         "H2 in 1-D": (angd.SobolevManifold(2, 15), *(vector(15) for _ in range(4))),
         "H-1 in 2-D": (angd.SobolevManifold(-1, (5, 7)), *(vector(5, 7) for _ in range(4))),
+        "H1 in 3-D": (angd.SobolevManifold(1, (3, 5, 3)), *(vector(3, 5, 3) for _ in range(4))),
+        "H1 on an interval": (angd.SobolevIntervalManifold(1, 7, 0.0, 3.0), *(vector(7) for _ in range(4))),
+        "H-1 on an interval": (angd.SobolevIntervalManifold(-1, 7), *(vector(7) for _ in range(4))),
+        "Wasserstein on the circle": (circle, on_circle, vector(9), vector(9), on_circle[::-1]),
+        "Wasserstein on the torus": (torus, on_torus, vector(3, 5), vector(3, 5), on_torus[::-1]),
         "Fisher–Rao grid": (fr, density(fr), vector(6), vector(6), density(fr)),
         "Fisher–Rao simplex": (simplex, density(simplex), vector(5), vector(5), density(simplex)),
         "Gaussians in 1-D": (angd.GaussianManifold(), gaussian(1), covector(1), covector(1), gaussian(1)),
@@ -71,8 +82,9 @@ GEODESIC = {k: v for k, v in MANIFOLDS.items() if isinstance(v[0], angd.Abstract
 
 
 def modulo_constants(manifold, Phi):
-    """Cotangent vectors of Fisher–Rao are equal when they differ by a constant."""
-    return Phi - jnp.mean(Phi) if isinstance(manifold, angd.FisherRaoManifold) else Phi
+    """Cotangent vectors of densities are equal when they differ by a constant."""
+    densities = (angd.FisherRaoManifold, angd.WassersteinManifold)
+    return Phi - jnp.mean(Phi) if isinstance(manifold, densities) else Phi
 
 
 def largest_difference(x, y):

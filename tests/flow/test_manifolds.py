@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 from registry import GEODESIC, MANIFOLDS, largest_difference, modulo_constants
-from scipy.integrate import solve_ivp
+from scipy.integrate import quad, solve_ivp
 
 import angd
 from angd.tree import combine
@@ -152,6 +152,74 @@ def test_sobolev_metric_of_every_order_is_its_fourier_multiplier(s):
     assert np.allclose(manifold.G(mode, mode), mode * series ** (1 if s >= 0 else -1))
 
 
+def test_sobolev_operator_in_three_dimensions_counts_every_order_of_mixed_derivatives():
+    """E14: on the mode ξ = (1, 2, 1) the H² form is 1 + 6 + 36 = 43."""
+    manifold = angd.SobolevManifold(2, (5, 7, 5))
+    x, y, z = manifold.grid()
+    mode = jnp.asarray(np.sqrt(2) * np.cos(x + 2 * y + z))
+    assert np.isclose(manifold.square_norm(mode, mode), 43)
+    assert np.isclose(jnp.mean(jnp.sum(manifold.derivatives(mode) ** 2, axis=0)), 43)
+
+
+@pytest.mark.parametrize("s", [0, 1, 2])
+def test_interval_metric_is_the_integral_of_products_of_derivatives(s):
+    """∂ⁱ exp(x/2) = 2⁻ⁱ exp(x/2) and ∂ⁱ cos 2x = 2ⁱ cos(2x + iπ/2), integrated by scipy; no boundary condition."""
+    low, high = -0.5, 1.5
+    manifold = angd.SobolevIntervalManifold(s, 18, low, high)
+    (x,) = manifold.grid()
+    sigma, tau = jnp.exp(0.5 * x), jnp.cos(2 * x)
+
+    def product(i):
+        return quad(lambda z: 0.5**i * np.exp(0.5 * z) * 2**i * np.cos(2 * z + i * np.pi / 2), low, high, epsabs=1e-14)
+
+    expected = sum(product(i)[0] for i in range(s + 1)) / (high - low)
+    assert np.isclose(manifold.pairing(manifold.G(sigma, sigma), tau), expected, rtol=1e-10)
+    waves = np.stack([2**i * np.cos(2 * x + i * np.pi / 2) for i in range(s + 1)])
+    assert np.allclose(manifold.derivatives(tau), waves, atol=1e-9)
+
+
+def natural_solution(s, x):
+    """u with Σ_{i ≤ s} (−∂²)ⁱ u = x on [−1, 1] and natural boundary conditions: x plus odd exponentials."""
+    if s == 1:  # u′(±1) = 0
+        return x - np.sinh(x) / np.cosh(1)
+    roots = np.roots([1, 0, -1, 0, 1])  # u⁗ − u″ + u = 0 is solved by exp(rx)
+    ends = np.array([-1.0, 1.0])
+    second = [r**2 * np.exp(r * e) for e in ends for r in roots]
+    third = [(r**3 - r) * np.exp(r * e) for e in ends for r in roots]
+    c = np.linalg.solve(np.reshape(second + third, (4, 4)), [0, 0, 1, 1])  # u″ = 0 and u‴ − u′ = 0
+    return x + (np.exp(np.outer(x, roots)) @ c).real
+
+
+@pytest.mark.parametrize("s", [1, 2])
+def test_interval_metric_solves_the_elliptic_equation_with_natural_boundary_conditions(s):
+    manifold, dual = angd.SobolevIntervalManifold(s, 20), angd.SobolevIntervalManifold(-s, 20)
+    (x,) = manifold.grid()
+    f = jnp.asarray(x)
+    assert np.allclose(manifold.G_inv(f, f), natural_solution(s, x), atol=1e-9)
+    assert np.allclose(dual.G(f, f), natural_solution(s, x), atol=1e-9)
+
+
+@pytest.mark.parametrize("s", [-2, -1, 0, 1, 2])
+def test_factor_of_a_sobolev_metric_has_its_square(s):
+    """Σ (Bσ)(Bτ) = g(σ, τ), on both kinds of grid."""
+    rng = np.random.default_rng(4)
+    for manifold in (angd.SobolevManifold(s, (3, 5)), angd.SobolevIntervalManifold(s, 8, 0.0, 2.0)):
+        shape = (3, 5) if isinstance(manifold, angd.SobolevManifold) else (8,)
+        sigma, tau = (jnp.asarray(rng.normal(size=shape)) for _ in range(2))
+        expected = manifold.pairing(manifold.G(sigma, sigma), tau)
+        assert np.isclose(jnp.vdot(manifold.factor(sigma), manifold.factor(tau)), expected, rtol=1e-9)
+
+
+def test_a_torus_that_is_one_point_wide_is_a_circle():
+    """The closed form on the circle and conjugate gradients on the torus give one potential."""
+    circle, rho, Phi, f, _ = MANIFOLDS["Wasserstein on the circle"]
+    torus = angd.WassersteinManifold((9, 1))
+    sigma = circle.G_inv(rho, Phi)
+    assert np.allclose(torus.G(rho[:, None], sigma[:, None])[:, 0], circle.G(rho, sigma), atol=1e-12)
+    wide = torus.R(rho[:, None], Phi[:, None], f[:, None], 0.7)[:, 0]
+    assert np.allclose(wide, circle.R(rho, Phi, f, 0.7), atol=1e-11)
+
+
 def test_square_angle_is_smooth_where_two_densities_meet():
     manifold, rho, _, _, _ = MANIFOLDS["Fisher–Rao simplex"]
     near = manifold.normalise(rho * (1 + 1e-3 * jnp.arange(5.0)))
@@ -167,6 +235,8 @@ def test_boundary_is_reached_when_the_manifold_says_so():
     assert np.isclose(
         angd.QuantileManifold.midpoints(2).time_to_boundary(jnp.array([0.0, 1.0]), jnp.array([0.5, 0.25])), 4.0
     )
+    falling = angd.WassersteinManifold(3)
+    assert np.isclose(falling.time_to_boundary(jnp.array([0.5, 1.0, 1.5]), jnp.array([-0.1, -0.5, 0.6])), 2.0)
     shrinking = angd.Gaussian(jnp.zeros(2), jnp.diag(jnp.array([-1.0, 2.0])))
     assert np.isclose(angd.GaussianManifold().time_to_boundary(angd.Gaussian(jnp.zeros(2), jnp.eye(2)), shrinking), 2.0)
     half_plane = angd.MatrixManifold(lambda x: jnp.eye(2) / x[1] ** 2, inside=lambda x: x[1:])
@@ -177,8 +247,13 @@ def test_boundary_is_reached_when_the_manifold_says_so():
     ("make", "words"),
     [
         (lambda: angd.SobolevManifold(0.5, 8), "s must be an integer"),
-        (lambda: angd.SobolevManifold(1, (4, 4, 4)), "one or two positive grid sizes"),
+        (lambda: angd.SobolevManifold(1, (4, 4, 4, 4)), "one to three positive grid sizes"),
         (lambda: angd.SobolevManifold(1, 8).derivatives(jnp.zeros(8)), "odd grid sizes"),
+        (lambda: angd.SobolevIntervalManifold(1.0, 8), "must be integers"),
+        (lambda: angd.SobolevIntervalManifold(-3, 3), r"\|s\| < n"),
+        (lambda: angd.SobolevIntervalManifold(1, 8, 2.0, 2.0), "must satisfy low < high"),
+        (lambda: angd.WassersteinManifold((3, 3, 3)), "one or two positive grid sizes"),
+        (lambda: angd.WassersteinManifold((3, 4)), "must be odd"),
         (lambda: angd.FisherRaoManifold([1.0, -1.0]), "positive cell sizes"),
         (lambda: angd.FisherRaoManifold.grid(3.0, 3.0, 8), "is empty"),
         (lambda: angd.ParticleManifold([0.5, 0.6]), "must sum to 1"),

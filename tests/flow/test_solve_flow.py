@@ -146,6 +146,12 @@ def solve(manifold: Any = SOBOLEV, functional=jnp.sum, flow=None, rho0=None, t0=
         (lambda: solve(SIMPLEX, rho0=jnp.array([0.5, 0.6])), "mass 1.1 instead of 1"),
         (lambda: solve(SIMPLEX, rho0=jnp.ones(3) / 3), "one value per cell"),
         (lambda: solve(QUANTILES, rho0=jnp.array([1.0, 0.0])), "strictly increasing"),
+        (lambda: solve(angd.WassersteinManifold(3), rho0=jnp.ones(5)), r"grid's shape \(3,\)"),
+        (lambda: solve(angd.WassersteinManifold(3), rho0=jnp.array([3.0, 1.0, -1.0])), "positive density"),
+        (lambda: solve(angd.WassersteinManifold(3), rho0=jnp.full(3, 2.0)), "mean 2 instead of 1"),
+        (lambda: solve(angd.SobolevIntervalManifold(1, 4), rho0=jnp.ones(3)), r"one value per node, shape \(4,\)"),
+        (lambda: solve(flow=angd.GradientFlow(), form="covariant"), "no covariant form"),
+        (lambda: solve(flow=angd.GradientFlow(angd.InverseTime(1.0, 0.1))), "depends on the step number k"),
         (lambda: solve(angd.ParticleManifold([1.0]), rho0=jnp.ones(1)), r"shape \(1, d\)"),
         (
             lambda: solve(angd.GaussianManifold(), rho0=angd.Gaussian(jnp.zeros(2), -jnp.eye(2))),

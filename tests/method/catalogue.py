@@ -73,6 +73,7 @@ METRICS = {
     "H1": Case(angd.Hs(1), FieldProblem()),
     "H2": Case(angd.Hs(2), FieldProblem()),
     "H^-1": Case(angd.Hs(-1), FieldProblem(), descends=False),
+    "H^-1 on a grid": Case(angd.GridHs(angd.SobolevManifold(-1, N)), FieldProblem()),
     "Fisher-Rao": Case(angd.FisherRao(), DensityProblem()),
     "implicit Fisher-Rao": Case(angd.FisherRao(limit=None, implicit=True), DensityProblem()),
     "Wasserstein": Case(angd.Wasserstein(), DensityProblem(), descends=False),

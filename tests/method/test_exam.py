@@ -154,4 +154,4 @@ def test_kernel_is_refused_where_the_right_hand_side_is_not_known():
         if not legal(metric, transport="Printed"):
             with pytest.raises(ValueError, match="use JVP"):
                 optimiser(metric, transport="Printed")
-    assert np.sum([not legal(m, "Kernel") for m in METRICS]) == 6
+    assert np.sum([not legal(m, "Kernel") for m in METRICS]) == 7

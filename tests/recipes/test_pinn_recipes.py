@@ -13,6 +13,7 @@ from angd.problems.library import TASKS
 from angd.problems.vmc import MOLECULES
 from angd.recipes.choice import default, suited
 from angd.recipes.named import DENSITIES, FIELDS, RECIPES
+from angd.recipes.pinn import Sobolev
 from angd.train.config import Config
 from angd.train.loop import Budget, TrainState, train
 from making import setup_of, task_of
@@ -168,9 +169,16 @@ def test_what_does_not_exist_is_answered_in_a_sentence(task, recipe, changes, wo
 FALLING = {"rate": 0.04, "alpha": 2.0, "beta": 0.5, "h_decay": 1e-3, "alpha_decay": 0.02, "beta_decay": 0.3}
 
 
+def falling(changes):
+    """The flow of `angd-l2` on Burgers with these options."""
+    recipe = suited(RECIPES["angd-l2"].recipe, TASKS["burgers"], changes, "angd-l2")
+    assert isinstance(recipe, Sobolev)
+    return recipe.optimiser().flow
+
+
 def test_h_alpha_and_beta_fall_each_by_its_own_decay():
     """Inverse time, c/(1 + εk); `beta` is in units of the first h."""
-    flow = suited(RECIPES["angd-l2"].recipe, TASKS["burgers"], FALLING, "angd-l2").optimiser().flow
+    flow = falling(FALLING)
     before = None
     for k in (0, 1, 100):
         c = flow.step(k, 1.0, before)
@@ -183,10 +191,7 @@ def test_h_alpha_and_beta_fall_each_by_its_own_decay():
 
 def test_mu_says_the_same_as_alpha_and_falls_alike():
     told = {"rate": 0.04, "mu": 0.6, "alpha_decay": 0.02}
-    by_mu, by_alpha = (
-        suited(RECIPES["angd-l2"].recipe, TASKS["burgers"], told | more, "angd-l2").optimiser().flow
-        for more in ({}, {"alpha": 2.0})
-    )
+    by_mu, by_alpha = falling(told), falling(told | {"alpha": 2.0})
     for k in (0, 1, 100):
         assert np.isclose(by_mu.step(k, 1.0).alpha, 2 / (1 + 0.02 * k))
         assert np.isclose(by_mu.step(k, 1.0).mu, by_alpha.step(k, 1.0).mu)

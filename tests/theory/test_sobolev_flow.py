@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from reference import SobolevCircle
+from reference import SobolevCircle, integrate
 from schedules import Decaying
 
 import angd
@@ -45,3 +45,48 @@ def test_flow_on_a_two_dimensional_torus_moves_each_mode_by_its_own_oscillator()
         manifold, lambda r: jnp.mean(r**2) / 2, angd.ARGFlow(), mode, 0.0, 2.0, rtol=1e-11, save=2
     ).rho[-1]
     assert np.allclose(end, np.cos(2 / np.sqrt(6)) * mode, atol=1e-10)
+
+
+def test_flow_on_a_three_dimensional_torus_moves_each_mode_by_its_own_oscillator():
+    """L = ½‖ρ‖² in H⁻¹ of space: the mode (1, 1, 1) has G = 1/4, so it oscillates with frequency 2."""
+    manifold = angd.SobolevManifold(-1, (3, 5, 4))
+    x, y, z = manifold.grid()
+    mode = jnp.asarray(np.cos(x + y + z))
+    end = angd.solve_flow(
+        manifold, lambda r: jnp.mean(r**2) / 2, angd.ARGFlow(), mode, 0.0, 1.0, rtol=1e-11, save=2
+    ).rho[-1]
+    assert np.allclose(end, np.cos(2.0) * mode, atol=1e-10)
+
+
+@pytest.mark.parametrize("s", [1, -1])
+def test_flow_on_an_interval_is_the_flow_of_even_functions_on_a_circle(s):
+    """Cosines have no slope at the ends of [0, π]: there natural conditions are those of even periodic functions."""
+    wave = np.fft.fftfreq(64, 1 / 64)
+    x = 2 * np.pi * np.arange(64) / 64
+    inverse = 1 / (1 + wave**2) if s > 0 else 1 + wave**2
+
+    def force(u, x):
+        return u + 0.3 * u**3 - np.cos(x) - 0.5 * np.cos(2 * x)
+
+    def field(t, y):
+        u, Psi = y[:64], y[64:]
+        f = force(u, x)
+        u_dot = np.fft.ifft(inverse * np.fft.fft(Psi - 0.2 * f)).real
+        return np.concatenate([u_dot, -3 / t * Psi - (1 - 0.6 / t) * f])
+
+    u0 = 0.8 * np.cos(x) + 0.2
+    judge = integrate(field, np.concatenate([u0, 0.2 * force(u0, x)]), 1.0, 2.0)[0, :64]
+    manifold = angd.SobolevIntervalManifold(s, 32, 0.0, np.pi)
+    (nodes,) = manifold.grid()
+    omega = jnp.asarray(manifold.omega)
+
+    def functional(u):
+        return omega @ (u**2 / 2 + 0.075 * u**4 - (jnp.cos(nodes) + 0.5 * jnp.cos(2 * nodes)) * u)
+
+    flow = angd.ARGFlow(alpha=angd.OverTime(3.0), beta=0.2)
+    rho0 = jnp.asarray(0.8 * np.cos(nodes) + 0.2)
+    forms = ("cotangent", "covariant")
+    runs = [angd.solve_flow(manifold, functional, flow, rho0, 1.0, 2.0, save=2, form=form) for form in forms]
+    expected = np.real(np.exp(1j * np.outer(nodes, wave)) @ np.fft.fft(judge)) / 64
+    assert np.abs(runs[0].rho[-1] - expected).max() < 1e-7
+    assert np.abs(runs[0].rho - runs[1].rho).max() < 1e-8

@@ -4,7 +4,7 @@
 
 An `ARGFlow` holds h, α, β, γ as schedules. In continuous time it answers with α(t), β(t), γ(t), β̇(t) and the weight
 w = γ − β̇ − β/t of the convergence theorem; for the discrete method it answers with the coefficients of step k, where
-only μ = 1 − hα, the rate s = h²γ and hβ matter.
+only μ = 1 − hα, the rate s = h²γ and hβ matter. A `GradientFlow` is ρ̇ = −γ grad L, for continuous time alone.
 """
 
 import math
@@ -159,7 +159,8 @@ class ARGFlow(eqx.Module):
     def gradient(cls, rate: Any) -> "ARGFlow":
         """Unaccelerated, h = rate and α = γ = 1/rate: natural gradient descent, whose rate may be a schedule.
 
-        In continuous time its friction is so high that it follows ρ̇ = −grad L within O(rate).
+        In continuous time its friction is so high that it follows ρ̇ = −grad L within O(rate); `GradientFlow` is that
+        equation itself.
 
         **Arguments:**
 
@@ -253,13 +254,7 @@ class ARGFlow(eqx.Module):
     def check_continuous(self, t0: float) -> None:
         """Refuse a flow whose coefficients count steps, which continuous time does not have."""
         for name in ("alpha", "beta", "gamma"):
-            schedule = getattr(self, name)
-            check_at_start(lambda k, t, s=schedule: s(0, t), name, t0)
-            values = [float(schedule(k, t0)) for k in (0, 1, 10**6)]
-            if len(set(values)) > 1:
-                raise ValueError(
-                    f"{name} depends on the step number k, which continuous time has not: make it a function of t."
-                )
+            _check_of_time(getattr(self, name), name, t0)
 
     def __str__(self):
         flow = f"α={show(self.alpha)} β={show(self.beta)} γ={show(self.gamma)}"
@@ -268,6 +263,47 @@ class ARGFlow(eqx.Module):
         first = self.step(0, self.t0)
         tuned = f"μ={first.mu:.4g} s={first.rate:.4g} hβ={first.h * first.beta:.4g}"
         return f"ARGFlow(h={show(self.h)} {flow}; first step: {tuned})"
+
+
+class GradientFlow(eqx.Module):
+    """The gradient flow ρ̇ = −γ grad L, of first order: no momentum, so neither friction nor Hessian damping.
+
+    Only for continuous time; the method of steps has `ARGFlow.gradient(rate)`.
+
+    **Arguments:**
+
+    - `gamma`: gain γ of the gradient, a number or a function of `(k, t)` that ignores k; normally 1.
+    - `t0`: first time, ≥ 0.
+
+    **Example:** `angd.solve_flow(manifold, L, angd.GradientFlow(), rho0, t1=5.0)`
+    """
+
+    gamma: Schedule
+    t0: float = eqx.field(static=True)
+
+    def __init__(self, gamma: Any = 1.0, t0: float = 0.0):
+        if not (math.isfinite(t0) and t0 >= 0):
+            raise ValueError(f"t0 must be finite and ≥ 0, got {t0}.")
+        self.gamma, self.t0 = as_schedule(gamma, "gamma"), float(t0)
+
+    def __check_init__(self):
+        check_at_start(self.gamma, "gamma", self.t0)
+
+    def check_continuous(self, t0: float) -> None:
+        """Refuse a gain that counts steps, which continuous time does not have."""
+        _check_of_time(self.gamma, "gamma", t0)
+
+    def __str__(self):
+        return f"GradientFlow(γ={show(self.gamma)})"
+
+
+def _check_of_time(schedule: Schedule, name: str, t0: float) -> None:
+    check_at_start(lambda k, t: schedule(0, t), name, t0)
+    values = [float(schedule(k, t0)) for k in (0, 1, 10**6)]
+    if len(set(values)) > 1:
+        raise ValueError(
+            f"{name} depends on the step number k, which continuous time has not: make it a function of t."
+        )
 
 
 def _check_momentum(mu: Any) -> None:

@@ -1,4 +1,7 @@
-"""The ARG flow as a vector field, twice: in cotangent variables (ρ, Ψ) and in covariant variables (x, ẋ)."""
+"""The ARG flow as a vector field, twice: in cotangent variables (ρ, Ψ) and in covariant variables (x, ẋ).
+
+The gradient flow, of first order already, needs ρ alone.
+"""
 
 import abc
 from typing import Any
@@ -9,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from angd.flow.charts import AbstractChart, chart_of
-from angd.flow.coefficients import ARGFlow
+from angd.flow.coefficients import ARGFlow, GradientFlow
 from angd.flow.manifolds.base import AbstractManifold, Functional, Point, Tangent
 from angd.tree import combine, zeros_like
 
@@ -19,7 +22,7 @@ class AbstractForm(eqx.Module):
 
     manifold: eqx.AbstractVar[AbstractManifold]
     functional: eqx.AbstractVar[Functional]
-    flow: eqx.AbstractVar[ARGFlow]
+    flow: eqx.AbstractVar[Any]  # an ARGFlow, or a GradientFlow
 
     @abc.abstractmethod
     def start(self, t0: Any, rho0: Point) -> Any:
@@ -102,3 +105,26 @@ class CovariantForm(AbstractForm):
 
     def margin(self, y: Any) -> Array:
         return self.chart.margin(y[0])
+
+
+class GradientForm(AbstractForm):
+    """ρ̇ = −γ grad L."""
+
+    manifold: AbstractManifold
+    functional: Functional
+    flow: GradientFlow
+
+    def start(self, t0: Any, rho0: Point) -> Any:
+        return rho0
+
+    def field(self, t: Any, y: Any) -> Any:
+        return combine((-self.flow.gamma(jnp.nan, t), self.manifold.gradient(self.functional, y)))
+
+    def read(self, t: Any, y: Any) -> tuple[Point, Tangent]:
+        return y, self.field(t, y)
+
+    def time_to_boundary(self, t: Any, y: Any) -> Array:
+        return self.manifold.time_to_boundary(*self.read(t, y))
+
+    def margin(self, y: Any) -> Array:
+        return jnp.full((1,), jnp.inf)

@@ -12,25 +12,26 @@ from jaxtyping import Array, Float
 
 from angd.flow.manifolds.fisher_rao import FisherRaoManifold
 from angd.flow.manifolds.gaussian import Gaussian
+from angd.flow.manifolds.wasserstein import WassersteinManifold
 
 Scalar = Float[Array, ""]
 
 
 class RelativeEntropy(eqx.Module):
-    """KL(ρ ‖ target) = ∫ ρ log(ρ/target) on a grid or the simplex.
+    """KL(ρ ‖ target) = ∫ ρ log(ρ/target) on a grid, the simplex or the torus.
 
     **Arguments:**
 
-    - `manifold`: a `FisherRaoManifold` with n cells.
-    - `target`: a positive density of mass 1, shape (n,); `manifold.normalise` makes one.
+    - `manifold`: a `FisherRaoManifold` with n cells, or a `WassersteinManifold`.
+    - `target`: a positive density of mass 1, shape (n,) or that of the grid; `manifold.normalise` makes one.
 
-    **Returns:** called with ρ of shape (n,), a scalar.
+    **Returns:** called with ρ of the shape of `target`, a scalar.
     """
 
-    manifold: FisherRaoManifold
-    target: Float[Array, "n"]
+    manifold: FisherRaoManifold | WassersteinManifold
+    target: Float[Array, "*n"]
 
-    def __call__(self, rho: Float[Array, "n"]) -> Scalar:
+    def __call__(self, rho: Float[Array, "*n"]) -> Scalar:
         return jnp.sum(self.manifold.omega * rho * jnp.log(rho / self.target))
 
 
@@ -39,16 +40,16 @@ class MeanEnergy(eqx.Module):
 
     **Arguments:**
 
-    - `manifold`: a `FisherRaoManifold` with n cells.
-    - `potential`: V at the cells, shape (n,).
+    - `manifold`: a `FisherRaoManifold` with n cells, or a `WassersteinManifold`.
+    - `potential`: V at the cells, shape (n,) or that of the grid.
 
-    **Returns:** called with ρ of shape (n,), a scalar.
+    **Returns:** called with ρ of the shape of `potential`, a scalar.
     """
 
-    manifold: FisherRaoManifold
-    potential: Float[Array, "n"]
+    manifold: FisherRaoManifold | WassersteinManifold
+    potential: Float[Array, "*n"]
 
-    def __call__(self, rho: Float[Array, "n"]) -> Scalar:
+    def __call__(self, rho: Float[Array, "*n"]) -> Scalar:
         return jnp.sum(self.manifold.omega * rho * self.potential)
 
 

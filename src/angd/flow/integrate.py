@@ -1,4 +1,4 @@
-"""`solve_flow`: integrate an ARG flow on a manifold and say what happened.
+"""`solve_flow`: integrate an ARG flow, or a gradient flow, on a manifold and say what happened.
 
 The integration is diffrax's (Dormand–Prince 8(7), adaptive). It stops when the state leaves the manifold: after the
 step at whose end the velocity would carry it out within a millionth of the time span, or has just done so. The time of
@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from angd.flow.coefficients import ARGFlow
-from angd.flow.forms import AbstractForm, CotangentForm, CovariantForm
+from angd.flow.coefficients import ARGFlow, GradientFlow
+from angd.flow.forms import AbstractForm, CotangentForm, CovariantForm, GradientForm
 from angd.flow.manifolds.base import AbstractGeodesicManifold, AbstractManifold, Functional, Point, Tangent
 from angd.flow.progress import CallbackMeter
 from angd.flow.theorem import Certificate, certify, fit_rate, vanishing_damping
@@ -98,7 +98,7 @@ def _judge(certificate: Certificate) -> str:
 def solve_flow(
     manifold: AbstractManifold,
     functional: Functional,
-    flow: ARGFlow,
+    flow: ARGFlow | GradientFlow,
     rho0: Point,
     t0: float | None = None,
     t1: float = 10.0,
@@ -110,18 +110,18 @@ def solve_flow(
     max_steps: int = 100_000,
     progress: Callable[[float], None] | None = None,
 ) -> FlowSolution:
-    """Integrate the ARG flow of a functional from rest, by Dormand–Prince 8(7) with adaptive steps.
+    """Integrate the ARG flow of a functional from rest, or its gradient flow, by Dormand–Prince 8(7), adaptively.
 
     **Arguments:**
 
     - `manifold`: where ρ lives, an `AbstractManifold`.
     - `functional`: L, a JAX function of a point to a scalar.
-    - `flow`: the coefficients, an `ARGFlow` of t alone; its `h` is not used.
+    - `flow`: the coefficients, an `ARGFlow` of t alone (its `h` is not used), or a `GradientFlow`.
     - `rho0`: the first point, as the manifold's `check` asks for.
     - `t0`: first time; that of the flow by default.
     - `t1`: last time.
     - `form`: `"cotangent"` (first order in ρ and Ψ) or `"covariant"` (second order, with Christoffel
-      symbols, which on Fisher–Rao goes on where the density has reached zero).
+      symbols, which on Fisher–Rao goes on where the density has reached zero). A gradient flow has only one.
     - `minimiser`: the minimising point, for the gap to the minimum and the Lyapunov function.
     - `save`: how many times to save (log-spaced if t₀ > 0), or the times themselves.
     - `rtol`: relative tolerance; 1e-10 in double precision and 1e-5 in single by default.
@@ -136,14 +136,22 @@ def solve_flow(
     minimiser = None if minimiser is None else _as_point(manifold, minimiser, "minimiser")
     ts = _times(flow.t0 if t0 is None else t0, t1, save)
     flow.check_continuous(float(ts[0]))
-    if form not in _FORMS:
-        raise ValueError(f"form must be 'cotangent' or 'covariant', got {form!r}.")
     _check_functional(functional, rho0)
-    system = _FORMS[form](manifold, functional, flow)
+    system = _form_of(flow, form)(manifold, functional, flow)
     # Numbers become arrays, so that another alpha or beta does not compile anew.
     system = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, system)
     solution = _integrate(system, rho0, ts, rtol, max_steps, progress)
     return _summarise(system, solution, minimiser)
+
+
+def _form_of(flow: ARGFlow | GradientFlow, form: str) -> Callable[..., AbstractForm]:
+    if form not in _FORMS:
+        raise ValueError(f"form must be 'cotangent' or 'covariant', got {form!r}.")
+    if isinstance(flow, ARGFlow):
+        return _FORMS[form]
+    if form == "covariant":
+        raise ValueError("A gradient flow has no covariant form, for it has no acceleration: leave `form` out.")
+    return GradientForm
 
 
 def _as_point(manifold: AbstractManifold, point: Point, name: str) -> Point:
@@ -267,10 +275,13 @@ def _steepness(system: AbstractForm, rho: Point) -> float:
 
 
 def _certificate(system: AbstractForm, trajectory: Any, minimiser: Point | None) -> Certificate | None:
-    alpha = vanishing_damping(system.flow, trajectory[0])
-    if minimiser is None or alpha is None or not isinstance(system.manifold, AbstractGeodesicManifold):
+    flow = system.flow
+    if minimiser is None or isinstance(flow, GradientFlow):
         return None
-    return certify(system.manifold, system.functional, system.flow, alpha, trajectory, minimiser)
+    alpha = vanishing_damping(flow, trajectory[0])
+    if alpha is None or not isinstance(system.manifold, AbstractGeodesicManifold):
+        return None
+    return certify(system.manifold, system.functional, flow, alpha, trajectory, minimiser)
 
 
 def _time_of_exit(system: AbstractForm, last_t: Array, last: Any) -> float:

@@ -4,7 +4,7 @@ A problem is any object, best an `equinox.Module`, with some of these methods. A
 sample x; `angd` maps them over batches.
 
     residual, residuals          what should vanish                        → Energy
-    field, loss                  u_θ(x), and L at samples                  → L2, Hs(s ≥ 0)
+    field, loss                  u_θ(x), and L at samples                  → L2, Hs(s ≥ 0), GridHs
     field, variation             u_θ(x), and δL/δu there                   → L2Pointwise, Hs(s < 0)
     field, cost                  u_θ(x), and ℓ(u, x)                       → GGN
     log_density, variation       log ρ_θ(x), and δL/δρ there               → FisherRao, Wasserstein

@@ -20,9 +20,11 @@ from angd.flow.manifolds.base import AbstractManifold
 from angd.flow.manifolds.fisher_rao import FisherRaoManifold
 from angd.flow.manifolds.gaussian import Gaussian, GaussianManifold
 from angd.flow.manifolds.hessian import HessianManifold
+from angd.flow.manifolds.interval import SobolevIntervalManifold
 from angd.flow.manifolds.matrix import MatrixManifold
 from angd.flow.manifolds.particles import ParticleManifold, QuantileManifold
 from angd.flow.manifolds.sobolev import SobolevManifold
+from angd.flow.manifolds.wasserstein import WassersteinManifold
 
 
 class FlowProblem(NamedTuple):
@@ -60,6 +62,32 @@ def _quartic(s: int) -> FlowProblem:
 
 def _power(s: int) -> FlowProblem:
     return FlowProblem(SobolevManifold(s, 1), lambda u: jnp.abs(jnp.mean(u)) ** 1.2, jnp.ones(1), jnp.zeros(1))
+
+
+def _interval(s: int) -> FlowProblem:
+    manifold = SobolevIntervalManifold(s, 16, 0.0, np.pi)
+    (x,) = manifold.grid()
+    omega, F = jnp.asarray(manifold.omega), jnp.asarray(np.cos(x) + 0.5 * np.cos(2 * x))
+
+    def functional(u):
+        return omega @ (u**4 / 4 + u**2 / 2 - F * u)
+
+    minimiser = _stationary_point(functional, F / 2)
+    return FlowProblem(manifold, functional, jnp.asarray(0.8 * np.cos(x) + 0.2), minimiser)
+
+
+def _circle_entropy(s: int) -> FlowProblem:
+    manifold = WassersteinManifold(41)
+    (x,) = manifold.grid()
+    target = manifold.normalise(jnp.asarray(np.exp(0.5 * np.cos(x))))
+    return FlowProblem(manifold, RelativeEntropy(manifold, target), jnp.ones(41), target)
+
+
+def _torus_entropy(s: int) -> FlowProblem:
+    manifold = WassersteinManifold((13, 13))
+    x, y = manifold.grid()
+    target = manifold.normalise(jnp.asarray(np.exp(0.3 * np.cos(x) + 0.2 * np.sin(x + y))))
+    return FlowProblem(manifold, RelativeEntropy(manifold, target), jnp.ones((13, 13)), target)
 
 
 def _line_densities() -> tuple[FisherRaoManifold, Any, Any]:
@@ -155,6 +183,9 @@ def _half_plane(s: int) -> FlowProblem:
 _BUILDERS: dict[tuple[str, str], Callable[[int], FlowProblem]] = {
     ("sobolev", "quartic"): _quartic,
     ("sobolev", "power"): _power,
+    ("interval", "quartic"): _interval,
+    ("wasserstein", "relative-entropy"): _circle_entropy,
+    ("wasserstein", "torus"): _torus_entropy,
     ("fisher-rao", "relative-entropy"): _line_entropy,
     ("fisher-rao", "linear-energy"): _line_energy,
     ("simplex", "square-distance"): _square_distance,

@@ -7,6 +7,11 @@ FLOWS: dict[str, dict[str, str]] = {
         "quartic": "H^s on the circle: mean of 0.025 u_x² + u⁴/4 − F u, convex, with F = cos x + ½ sin 2x",
         "power": "|mean of u|^1.2: with alpha = 2/t it decays more slowly than 1/t²",
     },
+    "interval": {"quartic": "H^s on [0, π], natural boundary: mean of u⁴/4 + u²/2 − F u, with F = cos x + ½ cos 2x"},
+    "wasserstein": {
+        "relative-entropy": "Wasserstein-2, densities on the circle: KL to exp(½ cos x)",
+        "torus": "the same on the torus: KL to exp(0.3 cos x + 0.2 sin(x + y))",
+    },
     "fisher-rao": {
         "relative-entropy": "densities on [−3, 3]: KL from N(½, 0.9²) to N(0, 1)",
         "linear-energy": "densities on [−3, 3]: E x²/2; accelerated flows leave the positive densities",

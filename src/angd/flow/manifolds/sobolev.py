@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from angd.flow.manifolds import torus
 from angd.flow.manifolds.flat import AbstractFlatManifold
 
 
@@ -23,24 +24,20 @@ class SobolevManifold(AbstractFlatManifold):
     **Arguments:**
 
     - `s`: any integer; 0 is L², s > 0 smooths the gradient, s < 0 sharpens it.
-    - `shape`: grid sizes, one or two: `64` or `(32, 32)`; odd ones for `derivatives`.
+    - `shape`: grid sizes, one to three: `64`, `(32, 32)` or `(16, 16, 16)`; odd ones for `derivatives`.
     """
 
     s: int = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(self, s: int | float, shape: int | tuple[int, ...]):
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if isinstance(s, bool) or not isinstance(s, int):
             raise ValueError(f"SobolevManifold: s must be an integer, got {s!r}.")
-        if len(shape) not in (1, 2) or any(not isinstance(n, int) or n < 1 for n in shape):
-            raise ValueError(f"SobolevManifold: shape must be one or two positive grid sizes, got {shape}.")
-        self.s, self.shape = s, shape
+        self.s, self.shape = s, torus.as_shape(shape, 3, "SobolevManifold")
 
     def grid(self) -> tuple[np.ndarray, ...]:
         """Coordinates of the grid points, one array of `shape` per axis."""
-        axes = (2 * np.pi * np.arange(n) / n for n in self.shape)
-        return tuple(np.meshgrid(*axes, indexing="ij"))
+        return torus.grid(self.shape)
 
     def pairing(self, Phi: Array, sigma: Array) -> Float[Array, ""]:
         return jnp.mean(Phi * sigma)
@@ -49,10 +46,10 @@ class SobolevManifold(AbstractFlatManifold):
         return partials * math.prod(self.shape)
 
     def G(self, rho: Array, sigma: Array) -> Array:
-        return self._multiply(self.symbol(), sigma)
+        return torus.multiply(self.symbol(), sigma)
 
     def G_inv(self, rho: Array, Phi: Array) -> Array:
-        return self._multiply(1 / self.symbol(), Phi)
+        return torus.multiply(1 / self.symbol(), Phi)
 
     def time_to_boundary(self, rho: Array, rho_dot: Array) -> Float[Array, ""]:
         return jnp.full((), jnp.inf)
@@ -61,9 +58,18 @@ class SobolevManifold(AbstractFlatManifold):
         if jnp.shape(rho) != self.shape:
             raise ValueError(f"{name} must have the grid's shape {self.shape}, got {jnp.shape(rho)}.")
 
+    def factor(self, sigma: Array) -> Float[Array, "N"]:
+        """Numbers whose squares sum to g(σ, σ), linear in σ: √symbol times coefficients of waves cos kx + sin kx."""
+        coefficients = sigma
+        for axis, n in enumerate(self.shape):
+            angles = 2 * np.pi * np.outer(np.arange(n), np.arange(n)) / n
+            waves = jnp.asarray((np.cos(angles) + np.sin(angles)) / n, sigma.dtype)
+            coefficients = jnp.moveaxis(jnp.tensordot(waves, coefficients, axes=(1, axis)), 0, axis)
+        return jnp.ravel(jnp.asarray(np.sqrt(self.symbol()), sigma.dtype) * coefficients)
+
     def symbol(self) -> np.ndarray:
         """The Fourier multiplier of G."""
-        square = sum(xi**2 for xi in self._wave_numbers())
+        square = sum(xi**2 for xi in torus.wave_numbers(self.shape))
         series = sum((square**i for i in range(abs(self.s) + 1)), np.zeros(self.shape))
         return series if self.s >= 0 else 1 / series
 
@@ -73,7 +79,7 @@ class SobolevManifold(AbstractFlatManifold):
             raise ValueError(
                 f"SobolevManifold: derivatives need odd grid sizes (an even one lacks a sine), got {self.shape}."
             )
-        xis = self._wave_numbers()
+        xis = torus.wave_numbers(self.shape)
         terms = []
         for a in itertools.product(range(abs(self.s) + 1), repeat=len(self.shape)):
             if (order := sum(a)) <= abs(self.s):
@@ -81,12 +87,5 @@ class SobolevManifold(AbstractFlatManifold):
                 multiplier = math.prod(
                     ((1j * xi) ** j for xi, j in zip(xis, a, strict=True)), start=np.ones(self.shape)
                 )
-                terms.append(weight * self._multiply(multiplier, rho))
+                terms.append(weight * torus.multiply(multiplier, rho))
         return jnp.stack(terms)
-
-    def _wave_numbers(self) -> tuple[np.ndarray, ...]:
-        axes = (np.fft.fftfreq(n, 1 / n) for n in self.shape)
-        return tuple(np.meshgrid(*axes, indexing="ij"))
-
-    def _multiply(self, multiplier: np.ndarray, u: Array) -> Array:
-        return jnp.real(jnp.fft.ifftn(multiplier * jnp.fft.fftn(u))).astype(u.dtype)

@@ -5,7 +5,7 @@ from angd.method.metrics.energy import Energy
 from angd.method.metrics.fisher_rao import FisherRao
 from angd.method.metrics.ggn import GGN
 from angd.method.metrics.refit import AbstractRefit, AffineRefit, KernelRefit
-from angd.method.metrics.sobolev import L2, AbstractSobolev, PositiveHs
+from angd.method.metrics.sobolev import L2, AbstractSobolev, GridHs, PositiveHs
 from angd.method.metrics.variation import Hs, L2Pointwise, NegativeHs
 from angd.method.metrics.wasserstein import ParametricWasserstein, Wasserstein
 
@@ -18,6 +18,7 @@ __all__ = [
     "AffineRefit",
     "Energy",
     "FisherRao",
+    "GridHs",
     "Hs",
     "KernelRefit",
     "L2Pointwise",

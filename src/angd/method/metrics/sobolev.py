@@ -1,4 +1,4 @@
-"""L² and H^s with s ≥ 0: the metric ∫ 𝓑(σ)·𝓑(σ), where only the gradient ∂_θ L of the loss is known.
+"""L², H^s with s ≥ 0, any H^s on a grid: the metric ∫ 𝓑(σ)·𝓑(σ), where only the gradient ∂_θ L of the loss is known.
 
 With c = μ d_{k−1} + β_{k−1} n_{k−1}, n = M⁻¹∂L, and the rows ∂_θ 𝓑(u)(x_i) of the current step,
 
@@ -10,6 +10,7 @@ With the transport `Printed` it is the recursion of the paper instead, which car
 """
 
 import abc
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -18,6 +19,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from angd.flow.manifolds.interval import SobolevIntervalManifold
+from angd.flow.manifolds.sobolev import SobolevManifold
 from angd.method.jacobian import AbstractJacobian
 from angd.method.metrics.base import AbstractMetric, Invert, LinearisedStep, StepContext, StepOutcome, one_measure
 from angd.method.metrics.pointwise import derivatives
@@ -60,6 +63,10 @@ class AbstractSobolev(AbstractMetric):
         """(θ, x) ↦ 𝓑(u_θ)(x)."""
         return lambda params, x: self.features(lambda y: problem.field(params, y), x)
 
+    def measure(self, samples: Any) -> Samples:
+        """The samples that carry the metric."""
+        return one_measure(samples, self.on, self)
+
     def init(self, problem: object, params: PyTree, samples: Any) -> tuple[SobolevState, PrintedState]:
         zero = zeros_like(params)
         return SobolevState(zero), PrintedState(zero, zero)
@@ -74,7 +81,7 @@ class AbstractSobolev(AbstractMetric):
 
     def linearise(self, context: StepContext) -> LinearisedStep:
         problem = require(context.problem, FieldProblem, self)
-        samples = one_measure(context.samples, self.on, self)
+        samples = self.measure(context.samples)
         O = context.jacobian(self.pointwise(problem), samples.x)
         omega = row_weights(samples.omega, O)
         loss, gradient = jax.value_and_grad(problem.loss)(context.params, context.samples)
@@ -139,3 +146,37 @@ class PositiveHs(AbstractSobolev):
 
     def features(self, u: Callable[[Any], Array], x: Any) -> Float[Array, "m"]:
         return derivatives(u, x, self.s)
+
+
+class GridHs(AbstractSobolev):
+    """H^s of any integer order for fields sampled on a grid: the natural gradient of M = ∫ ∂_θu G ∂_θu.
+
+    For s < 0 the rows G^½ ∂_θu hold the solution of an elliptic equation, so that a step without momentum descends;
+    `Hs(s)` projects in L² instead, and may climb. The problem has `field(params, x)`
+    and `loss(params, samples)`; the samples are all points of the grid, in the order of `manifold.grid()`.
+
+    **Arguments:**
+
+    - `manifold`: a `SobolevManifold` (periodic) or a `SobolevIntervalManifold` (natural boundary conditions); it holds
+      s and the grid, and its weights are those of the metric.
+    - `on`: where samples are a dictionary, the name of those on the grid.
+
+    **Example:** `angd.GridHs(angd.SobolevManifold(-1, 32))`
+    """
+
+    manifold: SobolevManifold | SobolevIntervalManifold
+    on: str = eqx.field(static=True)
+
+    def __init__(self, manifold: SobolevManifold | SobolevIntervalManifold, on: str = "interior"):
+        self.manifold, self.on = manifold, on
+
+    def measure(self, samples: Any) -> Samples:
+        """The whole grid as one sample, for G couples its points."""
+        found, points = one_measure(samples, self.on, self), math.prod(self.manifold.shape)
+        if found.omega.shape != (points,):
+            raise ValueError(f"GridHs: the grid has {points} points, but there are {found.omega.shape[0]} samples.")
+        return Samples(jax.tree.map(lambda leaf: leaf[None], found.x))
+
+    def features(self, u: Callable[[Any], Array], x: Any) -> Float[Array, "m"]:
+        values = jax.vmap(u)(x).reshape(*self.manifold.shape, -1)
+        return jnp.ravel(jax.vmap(self.manifold.factor, in_axes=-1)(values))

@@ -7,7 +7,7 @@ H^s with s < 0, `NegativeHs`: G⁻¹ = Σ_{i ≤ |s|} (−Δ)ⁱ = 𝐃*𝐃 act
     v = Σ ω [ μ (∂_θ u)ᵀ⟨∂_θ u_{k−1}, d_{k−1}⟩ − (∂_θ 𝐃u)ᵀ( β (𝐃f − 𝐃f′) + hγ 𝐃f ) ],
 
 and integration by parts has assumed a boundary condition (periodic, or a field that vanishes or has no flux there). The
-direction is the L²-projection of the flow; it need not descend: pair it with `Restart()`.
+direction is the L²-projection of the flow; it need not descend: pair it with `Restart()`, or take `GridHs` on a grid.
 """
 
 from collections.abc import Callable

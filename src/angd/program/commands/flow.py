@@ -15,13 +15,13 @@ from angd.train.files import check_writable
 
 @dataclass(frozen=True)
 class FlowOptions:
-    """Integrate an accelerated Riemannian gradient flow and draw L(ρ_t) against the proven rate.
+    """Integrate an accelerated Riemannian gradient flow, or a plain one, and draw L(ρ_t) against the proven rate.
 
     Coefficients are formulas in t: `--alpha 3/t`, `--beta 0.4`, `--gamma 1+0.4/t`. `angd list` shows what can be run.
     """
 
     manifold: Annotated[str, tyro.conf.arg(metavar="NAME")] = "fisher-rao"
-    """Manifold, e.g. fisher-rao, simplex, sobolev, gaussian, quantiles, particles, hessian, matrix."""
+    """Manifold, e.g. fisher-rao, simplex, sobolev, interval, wasserstein, gaussian, quantiles, particles, hessian."""
     functional: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """What to minimise on it; by default the first that `angd list` shows."""
     alpha: str = "3/t"
@@ -30,6 +30,8 @@ class FlowOptions:
     """Hessian-driven damping β."""
     gamma: str = "1"
     """Gain γ of the gradient."""
+    order: Literal[1, 2] = 2
+    """2: the accelerated flow; 1: the gradient flow ρ̇ = −γ grad L, without α and β."""
     t0: float = 1.0
     """Time of the start, at rest."""
     t1: float = 40.0
@@ -50,8 +52,10 @@ class FlowOptions:
             raise ValueError(f"--t0 and --t1 must satisfy 0 ≤ t0 < t1 ≤ 1e6, got {self.t0:g} and {self.t1:g}.")
         if not -8 <= self.s <= 8:
             raise ValueError(f"--s must lie between -8 and 8, got {self.s}.")
-        for name in ("alpha", "beta", "gamma"):
+        for name in ("alpha", "beta", "gamma") if self.order == 2 else ("gamma",):
             check_range(getattr(self, name), f"--{name}", (self.t0, self.t1))
+        if self.order == 1 and (self.alpha, self.beta, self.form) != ("3/t", "0", "cotangent"):
+            raise ValueError("--order 1 is ρ̇ = −γ grad L: --alpha, --beta and --form do not belong to it.")
         check_writable(self.out, (".png", ".svg", ".pdf"))
 
 
@@ -61,7 +65,6 @@ def run_flow(options: FlowOptions) -> int:
 
     jax.config.update("jax_enable_x64", True)
 
-    from angd.flow.coefficients import ARGFlow
     from angd.flow.integrate import solve_flow
     from angd.problems.flows import build
     from angd.view.flows import save_figure
@@ -69,13 +72,11 @@ def run_flow(options: FlowOptions) -> int:
 
     functional = pick(options.manifold, options.functional)
     problem = build(options.manifold, functional, options.s)
-    alpha, beta, gamma = (_schedule(getattr(options, name), name) for name in ("alpha", "beta", "gamma"))
-    flow = ARGFlow(alpha=alpha, beta=beta, gamma=gamma, t0=options.t0)
     with progress_bar(f"{options.manifold} · {functional}") as report:
         solution = solve_flow(
             problem.manifold,
             problem.functional,
-            flow,
+            _flow(options),
             problem.rho0,
             options.t0,
             options.t1,
@@ -84,13 +85,23 @@ def run_flow(options: FlowOptions) -> int:
             save=4001,
             progress=report,
         )
-    title = f"{options.manifold}, {functional}: α = {options.alpha}, β = {options.beta}, γ = {options.gamma}"
-    save_figure(solution, title, options.out)
+    friction = f"α = {options.alpha}, β = {options.beta}" if options.order == 2 else "gradient flow"
+    save_figure(solution, f"{options.manifold}, {functional}: {friction}, γ = {options.gamma}", options.out)
     print(f"figure: {options.out}", file=sys.stderr)
     print(
         json.dumps(_as_json(options, functional, solution), ensure_ascii=False) if options.json else solution.verdict()
     )
     return 0
+
+
+def _flow(options: FlowOptions):
+    from angd.flow.coefficients import ARGFlow, GradientFlow
+
+    gamma = _schedule(options.gamma, "gamma")
+    if options.order == 1:
+        return GradientFlow(gamma, t0=options.t0)
+    alpha, beta = _schedule(options.alpha, "alpha"), _schedule(options.beta, "beta")
+    return ARGFlow(alpha=alpha, beta=beta, gamma=gamma, t0=options.t0)
 
 
 def _schedule(text: str, name: str):
@@ -103,8 +114,9 @@ def _as_json(options: FlowOptions, functional: str, solution) -> dict:
     return {
         "manifold": options.manifold,
         "functional": functional,
-        "alpha": options.alpha,
-        "beta": options.beta,
+        "order": options.order,
+        "alpha": options.alpha if options.order == 2 else None,
+        "beta": options.beta if options.order == 2 else None,
         "gamma": options.gamma,
         "t": float(solution.ts[-1]),
         "loss_first": float(solution.L[0]),
