@@ -190,11 +190,13 @@ def test_h_alpha_and_beta_fall_each_by_its_own_decay():
 
 
 def test_mu_says_the_same_as_alpha_and_falls_alike():
-    told = {"rate": 0.04, "mu": 0.6, "alpha_decay": 0.02}
-    by_mu, by_alpha = falling(told), falling(told | {"alpha": 2.0})
+    told = {"rate": 0.04, "alpha_decay": 0.02}
+    by_mu, by_alpha = falling(told | {"mu": 0.6}), falling(told | {"alpha": 2.0})
     for k in (0, 1, 100):
         assert np.isclose(by_mu.step(k, 1.0).alpha, 2 / (1 + 0.02 * k))
         assert np.isclose(by_mu.step(k, 1.0).mu, by_alpha.step(k, 1.0).mu)
+    with pytest.raises(ValueError, match="angd-l2: mu and alpha say the same thing; give one of them"):
+        falling(told | {"mu": 0.6, "alpha": 2.0})
 
 
 class Line(eqx.Module):

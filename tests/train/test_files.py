@@ -32,7 +32,7 @@ def test_what_a_killed_process_left_goes_away_with_the_next_write(tmp_path):
     assert names(tmp_path) == ["b.json"]
 
 
-@pytest.mark.parametrize("owner", [f"{os.getpid()}@{node()}", "1@elsewhere"])
+@pytest.mark.parametrize("owner", [f"{os.getpid()}@{node()}", "1@elsewhere"], ids=["living", "elsewhere"])
 def test_what_a_living_process_or_another_machine_writes_is_left_alone(tmp_path, owner):
     temporary = tmp_path / f".a.json.x1y2.{owner}.angd"
     temporary.write_text("ha")

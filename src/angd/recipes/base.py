@@ -104,12 +104,13 @@ class Recipe:
     recipe is made, in Python and on the command line alike.
 
     **Attributes:** `grid` has the values that a sweep tries, `paper` those of the paper's grid; `double` says that it
-    needs double precision to be accurate.
+    needs double precision to be accurate; `either` has pairs of options that say the same thing.
     """
 
     grid: ClassVar[Grid] = {}
     paper: ClassVar[Grid] = {}
     double: ClassVar[bool] = True
+    either: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     def __post_init__(self):
         for spec in fields(self):
@@ -158,6 +159,9 @@ class Recipe:
         for option, flaw in flaws.items():
             if flaw:
                 raise ValueError(f"{label}: {option} {flaw}")
+        for one, other in self.either:
+            if typed.get(one) and typed.get(other):
+                raise ValueError(f"{label}: {one} and {other} say the same thing; give one of them.")
         try:
             return replace(self, **typed)
         except ValueError as error:

@@ -6,7 +6,7 @@ which `interior` and `condition` say how many. Imports nothing heavy.
 
 import inspect
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from angd import address
 from angd.recipes.base import INFINITE, Phase, Recipe, number, one_of, switch, without_effect
@@ -118,6 +118,8 @@ class Sobolev(Recipe):
 
     **Arguments:** see `angd run burgers angd-l2 --help`; `rate` and `damping` are the ones to tune.
     """
+
+    either: ClassVar[tuple[tuple[str, str], ...]] = (("mu", "alpha"),)
 
     metric: str = one_of("l2", "h1", "h2", about="the Sobolev space", own="metric")
     rate: float = number(1e-2, 1e-9, 1e6, "h² γ")

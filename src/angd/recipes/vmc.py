@@ -37,6 +37,7 @@ class Vmc(Recipe):
     """
 
     double: ClassVar[bool] = False
+    either: ClassVar[tuple[tuple[str, str], ...]] = (("mu", "alpha"),)
 
     metric: str = one_of(
         "fisher-rao", "wasserstein", "parametric-wasserstein", "none", about="none is Adam", own="metric"
