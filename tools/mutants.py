@@ -3,8 +3,8 @@
     python tools/mutants.py [--most 80] [--seed 0] [--workers 2] [--only TEXT]
 
 A mutant is a sign, an operator, a comparison or a number changed in a copy of the source. It is killed when a test
-fails: first the one that the map names beside the formula, then its whole file, then the quick tests of the rooms with
-mathematics. Survivors are listed, and what is left of them after EQUIVALENT is the exit code.
+fails: first the one that the map names beside the formula, then its whole file, then the quick tests of its room and
+of the theory. Survivors are listed, and what is left of them after EQUIVALENT is the exit code.
 """
 
 import argparse
@@ -33,7 +33,6 @@ SOURCE = ROOT / "src" / "angd"
 RESULT = ROOT / "results" / "mutants.json"
 ROW = re.compile(r"^\|(.+)\|([^|]+)\|([^|]+)\|\s*$", re.MULTILINE)
 NAMED_TEST = re.compile(r"tests/[\w/]+\.py::\w+")
-ROOMS = ["tests/flow", "tests/theory", "tests/method"]
 SECONDS = 600  # after so long a test hangs, and the mutant is killed
 
 SWAPS: dict[type, type] = {
@@ -203,7 +202,8 @@ def killer(mutant: Mutant) -> str | None:
             "PYTHONDONTWRITEBYTECODE": "1",
             "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
         }
-        for tests in ([mutant.test], [mutant.test.partition("::")[0]], ROOMS):
+        room = f"tests/{Path(mutant.file).parts[0]}"
+        for tests in ([mutant.test], [mutant.test.partition("::")[0]], [room, "tests/theory"]):
             if not passes(tests, environment):
                 return " ".join(tests)
     return None
