@@ -287,7 +287,7 @@ LINES = [
     (["run", "--config", "/dev/zero"], "is not a file"),
     (["run", "--config", "FIFO"], "is not a file"),
     (["run", "FIFO.py"], "There is no file"),
-    (["run", "vmc-h", "spring", "--mu", "0.5", "--beta", "0.2"], "angd-fr has mu and beta"),
+    (["run", "vmc-h", "spring", "--mu", "0.5", "--beta", "0.2"], "angd-fr has both, and beta"),
     (["sweep", "heat", "adam", "--out", ""], "--out must name a folder"),
     (["compare", "heat", "adam", "--out="], "--out must name a folder"),
     (["report", "x", "--out", ""], "--out must name a folder"),

@@ -36,9 +36,9 @@ def test_the_rate_falls_alike_with_momentum_and_without():
 
 def test_h_alpha_and_beta_fall_as_the_paper_has_them():
     """h = h₀/(1 + εk), α = α₀/(1 + εk) with α₀ = c/h₀, β = β₀/(1 + εk), γ = 1: so μ = 1 − c/(1 + εk)²."""
-    told = {"rate": 0.01, "mu": 0.8, "beta": 0.05, "decay": 0, "h_decay": 5e-5, "alpha_decay": 5e-5, "beta_decay": 5e-5}
-    for changes in (told, told | {"mu": 0.5, "alpha": 2.0}):
-        flow = options("angd-fr", **changes).flow()
+    told = {"rate": 0.01, "beta": 0.05, "decay": 0, "h_decay": 5e-5, "alpha_decay": 5e-5, "beta_decay": 5e-5}
+    for momentum in ({"mu": 0.8}, {"alpha": 2.0}):
+        flow = options("angd-fr", **told, **momentum).flow()
         for k in (0, 1, 100, 20000):
             c, fallen = flow.step(k, 1.0), 1 / (1 + 5e-5 * k)
             assert np.allclose([c.h, c.alpha, c.beta, c.gamma], [0.1 * fallen, 2 * fallen, 0.05 * fallen, 1.0])

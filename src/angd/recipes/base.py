@@ -104,7 +104,8 @@ class Recipe:
     recipe is made, in Python and on the command line alike.
 
     **Attributes:** `grid` has the values that a sweep tries, `paper` those of the paper's grid; `double` says that it
-    needs double precision to be accurate; `either` has pairs of options that say the same thing.
+    needs double precision to be accurate; `either` has pairs of options that say the same thing, so that one
+    takes the other's place.
     """
 
     grid: ClassVar[Grid] = {}
@@ -159,9 +160,11 @@ class Recipe:
         for option, flaw in flaws.items():
             if flaw:
                 raise ValueError(f"{label}: {option} {flaw}")
-        for one, other in self.either:
-            if typed.get(one) and typed.get(other):
-                raise ValueError(f"{label}: {one} and {other} say the same thing; give one of them.")
+        for pair in self.either:
+            given = [option for option in pair if typed.get(option)]
+            if len(given) > 1:
+                raise ValueError(f"{label}: {' and '.join(given)} say the same thing; give one of them.")
+            typed |= {option: 0 for option in pair if given and option not in given}
         try:
             return replace(self, **typed)
         except ValueError as error:
