@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -191,8 +192,11 @@ def sample(most: int, seed: int) -> list[Mutant]:
     return list(chosen.values())
 
 
-def killer(mutant: Mutant) -> str | None:
-    """What killed it: a test's name, its file, or a room; None if it lives."""
+def killer(mutant: Mutant, cache_folder: str) -> str | None:
+    """What killed it: a test's name, its file, or a room; None if it lives.
+
+    Mutants share what XLA has compiled: all but the faulty function is the same.
+    """
     with tempfile.TemporaryDirectory() as place:
         copied = Path(place) / "src" / "angd"
         shutil.copytree(SOURCE, copied, ignore=shutil.ignore_patterns("__pycache__"))
@@ -201,6 +205,9 @@ def killer(mutant: Mutant) -> str | None:
             "PYTHONPATH": str(copied.parent),
             "PYTHONDONTWRITEBYTECODE": "1",
             "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+            "JAX_COMPILATION_CACHE_DIR": cache_folder,
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }
         room = f"tests/{Path(mutant.file).parts[0]}"
         for tests in ([mutant.test], [mutant.test.partition("::")[0]], [room, "tests/theory"]):
@@ -231,8 +238,8 @@ def main() -> int:
         print("\n".join(f"{m.file}:{m.line}: {m.before} → {m.after}" for m in chosen))
         return 0
     begun, survivors, killed = time.monotonic(), [], 0
-    with ThreadPoolExecutor(options.workers) as pool:
-        for mutant, by in zip(chosen, pool.map(killer, chosen), strict=True):
+    with ThreadPoolExecutor(options.workers) as pool, tempfile.TemporaryDirectory() as compiled:
+        for mutant, by in zip(chosen, pool.map(killer, chosen, repeat(compiled)), strict=True):
             line = (SOURCE / mutant.file).read_text(encoding="utf-8").splitlines()[mutant.line - 1].strip()
             why = EQUIVALENT.get((mutant.file, line))
             killed += by is not None

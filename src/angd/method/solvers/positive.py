@@ -14,7 +14,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 from jax import lax
-from jax.scipy.linalg import cho_solve, cholesky, solve_triangular
+from jax.scipy.linalg import cho_solve, cholesky
 from jaxtyping import Array, Bool, Float
 
 from angd.method.system import AbstractSystem, with_jacobian
@@ -22,11 +22,11 @@ from angd.method.system import AbstractSystem, with_jacobian
 Build = Callable[[AbstractSystem, bool], tuple[Float[Array, "k k"], Float[Array, ""]]]
 
 FAR = 10.0  # squared length of the mean row over that of the rest, above which products are formed in double
-ITERATIONS = 2  # of inverse iteration, to see how small the smallest eigenvalue is
+ITERATIONS = 8  # of Lanczos' method, to see how small the smallest eigenvalue is
 
 
 class Cholesky(eqx.Module):
-    """A, and L of A + λI for the λ of the step; `smallest` bounds A's least eigenvalue from above, NaN if unknown."""
+    """A, and L of A + λI for the λ of the step; `smallest` is A's least eigenvalue, roughly; NaN if unknown."""
 
     A: Float[Array, "k k"]
     L: Float[Array, "k k"]
@@ -120,10 +120,19 @@ def _back(L: Float[Array, "k k"], y: Float[Array, "k"]) -> Float[Array, "k"]:
 
 
 def _least(L: Float[Array, "k k"]) -> Float[Array, ""]:
-    """The least eigenvalue of LLᵀ, from above, by inverse iteration; NaN where L has none."""
-    y = jnp.cos(jnp.arange(1, L.shape[0] + 1, dtype=L.dtype) ** 2)  # no structure, the same in every run
+    """The least eigenvalue of LLᵀ by a few steps of Lanczos' method on its inverse; NaN where L has none.
+
+    Single precision is enough to tell it from −λ/10, and takes a third of the time.
+    """
+    low = L.astype(jnp.float32)
+    y = jnp.cos(jnp.arange(1, L.shape[0] + 1, dtype=low.dtype) ** 2)  # no structure, the same in every run
+    y, before = y / jnp.linalg.norm(y), jnp.zeros_like(y)
+    diagonal, beside = [], [jnp.zeros((), low.dtype)]
     for _ in range(ITERATIONS):
-        y = _back(L, y)
-        y = y / jnp.linalg.norm(y)
-    half = solve_triangular(L, y, lower=True)
-    return 1 / jnp.vdot(half, half)
+        z = _back(low, y)
+        diagonal.append(jnp.vdot(y, z))
+        z = z - diagonal[-1] * y - beside[-1] * before
+        beside.append(jnp.linalg.norm(z))
+        y, before = z / jnp.where(beside[-1] > 0, beside[-1], 1), y
+    off = jnp.diag(jnp.stack(beside[1:-1]), 1)
+    return (1 / jnp.linalg.eigvalsh(jnp.diag(jnp.stack(diagonal)) + off + off.T)[-1]).astype(L.dtype)
