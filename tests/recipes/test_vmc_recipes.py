@@ -118,3 +118,13 @@ def test_a_run_that_ends_without_finite_energies_says_so():
 def test_an_option_without_effect_is_refused(method, changes):
     with pytest.raises(ValueError, match=f"{method}: {next(iter(changes))} has no effect"):
         options(method, **changes)
+
+
+@pytest.mark.parametrize(("metric", "solver"), [("fisher-rao", angd.Kernel), ("wasserstein", angd.Normal)])
+def test_projected_momentum_is_there_if_eta_is(metric, solver):
+    name = "angd-fr" if metric == "fisher-rao" else "angd-w2"
+    assert isinstance(options(name, eta=0.0).inverse(), solver)
+    wrapped = options(name, eta=0.9).inverse()
+    assert isinstance(wrapped, angd.ProjectedMomentum)
+    assert np.isclose(wrapped.eta, 0.9)
+    assert isinstance(wrapped.inner, solver)
