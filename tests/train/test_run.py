@@ -391,7 +391,7 @@ def wait_for(path, count, process):
     assert process.poll() is None, process.communicate()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_a_signal_stops_after_the_step_saves_and_says_how_to_go_on(tmp_path, number, code):
     path = tmp_path / "run"
     settings = ["heat", "adam", "--interior", "30", "--condition", "8", "--steps", "400"]

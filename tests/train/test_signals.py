@@ -41,6 +41,17 @@ def test_a_signal_that_was_answered_inside_is_not_answered_again_outside():
         send(signal.SIGINT)
 
 
+def test_under_nohup_a_closed_terminal_changes_nothing():
+    before, asked = signal.signal(signal.SIGHUP, signal.SIG_IGN), []
+    try:
+        with Stopper(lambda *first: asked.append(first)):
+            send(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert asked == []
+
+
 def test_the_program_ends_with_a_sentence_however_early_and_often_it_is_signalled():
     """A signal while the first command is imported, and others until the process is gone."""
     code = (

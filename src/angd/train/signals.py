@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a run ends with a checkpoint, however often one asks. Imports nothing heavy."""
+"""Ctrl-C, SIGTERM, a closed terminal: a run ends with a checkpoint, however often one asks. Imports nothing heavy."""
 
 import signal
 import threading
@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 PATIENCE = 1.0  # seconds in which further signals are taken for the same one
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+WORDS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "the terminal was closed"}
+SIGNALS = {getattr(signal, name): word for name, word in WORDS.items() if hasattr(signal, name)}
 
 
 class Stopped(KeyboardInterrupt):
@@ -40,7 +41,7 @@ class Stopper:
     def install(self) -> None:
         """Handle signals from now on, in the main thread."""
         if threading.current_thread() is threading.main_thread():
-            self.before = {number: signal.signal(number, self._handle) for number in SIGNALS}
+            self.before = {number: signal.signal(number, self._handle) for number in SIGNALS if not _without(number)}
 
     def __exit__(self, *_: Any) -> None:
         outer = getattr(self.before.get(signal.SIGINT), "__self__", None)
@@ -57,9 +58,14 @@ class Stopper:
         now = time.monotonic()
         if self.first is None:
             self.first = number, now
-            self.ask("interrupted" if number == signal.SIGINT else "terminated", number)
+            self.ask(SIGNALS[number], number)
         elif not self.saving and now - self.first[1] > PATIENCE:
             raise Stopped(self.first[0])
+
+
+def _without(number: int) -> bool:
+    """Whether `nohup`, or the like, has said that this signal shall do nothing."""
+    return number not in (signal.SIGINT, signal.SIGTERM) and signal.getsignal(number) is signal.SIG_IGN
 
 
 def end_at_once(name: str, number: int) -> None:
