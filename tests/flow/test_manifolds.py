@@ -263,3 +263,14 @@ def test_boundary_is_reached_when_the_manifold_says_so():
 def test_impossible_manifolds_are_refused_with_a_sentence(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+@pytest.mark.parametrize("shape", [9, (7, 5)])
+def test_a_wasserstein_potential_has_mean_zero_and_does_not_see_a_change_of_mass(shape):
+    manifold, generator = angd.WassersteinManifold(shape), np.random.default_rng(0)
+    rho = manifold.normalise(jnp.asarray(np.exp(0.3 * generator.normal(size=manifold.shape))))
+    sigma = jnp.asarray(generator.normal(size=manifold.shape))
+    Phi = manifold.G(rho, sigma)
+    assert abs(float(jnp.mean(Phi))) < 1e-12
+    assert np.allclose(manifold.G(rho, sigma + 1.0), Phi, atol=1e-10)
+    assert np.allclose(manifold.G_inv(rho, Phi), sigma - jnp.mean(sigma), atol=1e-9)
