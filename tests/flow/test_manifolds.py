@@ -228,6 +228,14 @@ def test_square_angle_is_smooth_where_two_densities_meet():
     assert np.all(np.isfinite(jax.grad(manifold.square_angle)(rho, rho)))
 
 
+@pytest.mark.parametrize("H", [1e-6, 0.0095, 0.0105, 0.5])
+def test_square_angle_is_exact_on_both_sides_of_its_switch(H):
+    """Two points of the unit circle, at an angle that is known."""
+    manifold, first = angd.FisherRaoManifold.simplex(2), 0.6
+    rho, near = (jnp.array([np.cos(a) ** 2, np.sin(a) ** 2]) for a in (first, first + H))
+    assert np.isclose(manifold.square_angle(rho, near), H**2, rtol=max(1e-11, 1e-15 / H))
+
+
 def test_boundary_is_reached_when_the_manifold_says_so():
     assert np.isclose(
         angd.FisherRaoManifold.simplex(2).time_to_boundary(jnp.array([0.2, 0.8]), jnp.array([-0.1, 0.1])), 4.0

@@ -120,6 +120,7 @@ def test_rate_of_a_power_law_is_its_exponent():
     assert fit_rate(ts, 3 * ts**-2.5) == pytest.approx(2.5)
     assert np.isnan(fit_rate(ts, np.zeros_like(ts)))
     assert np.isnan(fit_rate(np.linspace(0, 1, 5), np.ones(5)))
+    assert np.isnan(fit_rate(ts, np.where(ts > 0.98 * ts[-1], 1.0, 0.0))), "one window alone has no rate"
 
 
 SOBOLEV, SIMPLEX = angd.SobolevManifold(0, 3), angd.FisherRaoManifold.simplex(2)
