@@ -199,6 +199,12 @@ def test_mu_says_the_same_as_alpha_and_falls_alike():
         falling(told | {"mu": 0.6, "alpha": 2.0})
 
 
+def test_weight_decay_is_in_units_of_the_rate():
+    recipe = suited(RECIPES["angd-l2"].recipe, TASKS["burgers"], {"rate": 0.02, "weight_decay": 1e-3}, "angd-l2")
+    assert isinstance(recipe, Sobolev)
+    assert np.isclose(recipe.optimiser().amount, 2e-5)
+
+
 class Line(eqx.Module):
     """u = θ₀ + θ₁ x, fitted to x²: linear in θ, so that Φ and f are vectors of ℝ² and G is constant."""
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import angd
-from angd.problems.library import TASKS, hydrogen
+from angd.problems.library import TASKS, beryllium, hydrogen
 from angd.problems.vmc import MOLECULES, ElectronRefit
 from angd.program.reached import energy
 from angd.recipes.choice import suited
@@ -128,3 +128,13 @@ def test_projected_momentum_is_there_if_eta_is(metric, solver):
     assert isinstance(wrapped, angd.ProjectedMomentum)
     assert np.isclose(wrapped.eta, 0.9)
     assert isinstance(wrapped.inner, solver)
+
+
+def test_training_follows_on_the_walkers_of_pretraining_if_there_is_one():
+    task = beryllium()
+    before, last = options("angd-fr", pretrain=3).phases(task)
+    assert before.pretraining
+    assert before.steps == 3
+    assert last.follows
+    (alone,) = options("angd-fr", pretrain=0).phases(task)
+    assert not alone.follows
