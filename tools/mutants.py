@@ -48,7 +48,11 @@ SWAPS: dict[type, type] = {
 }
 NAMES = {"minimum": "maximum", "maximum": "minimum", "all": "any", "any": "all"}
 # Faults without an effect that anybody could see: file, the line's text, and why.
-EQUIVALENT: dict[tuple[str, str], str] = {}
+EQUIVALENT: dict[tuple[str, str], str] = {
+    ("flow/coefficients.py", 'check_at_start(ConstantSchedule(rate), "rate", 1.0, positive=True)'): (
+        "a constant is the same at any time"
+    ),
+}
 
 
 @dataclass(frozen=True)
