@@ -361,17 +361,17 @@ def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path, monkeypatch, caps
 
 COMMAND = [sys.executable, "-m", "angd.program.main", "run"]
 PAUSE = """
-import time
+import signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
+from angd.program import start
 from angd.train import loop as runner
 import angd
-from angd.program.main import main
 step = runner._Loop.step
 def slowly(self, state, attempt=0):
     time.sleep(0.05)
     return step(self, state, attempt)
 runner._Loop.step = slowly
-import sys
-sys.exit(main(sys.argv[1:]))
+sys.exit(start())
 """
 
 
