@@ -1,6 +1,6 @@
 """A jitted function whose first arguments stay as they are from step to step.
 
-`eqx.filter_jit` sorts all its arguments into arrays and the rest at every call, which takes a tenth of a step of Adam.
+`eqx.filter_jit` sorts all its arguments into arrays and the rest at every call, which a short step of Adam can feel.
 Here optimiser, sampler and problem are sorted once; what changes from step to step consists of arrays alone.
 """
 

@@ -152,8 +152,8 @@ class GridHs(AbstractSobolev):
     """H^s of any integer order for fields sampled on a grid: the natural gradient of M = ∫ ∂_θu G ∂_θu.
 
     For s < 0 the rows G^½ ∂_θu hold the solution of an elliptic equation, so that a step without momentum descends;
-    `Hs(s)` projects in L² instead, and may climb. The problem has `field(params, x)`
-    and `loss(params, samples)`; the samples are all points of the grid, in the order of `manifold.grid()`.
+    `Hs(s)` projects in L² instead, and may climb. The problem has `field(params, x)` and `loss(params, samples)`; the
+    samples are all points of the grid, in the order of `manifold.grid()`.
 
     **Arguments:**
 
