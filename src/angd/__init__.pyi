@@ -1,3 +1,4 @@
+from . import compat as compat
 from . import recipes as recipes
 from .flow.coefficients import ARGFlow as ARGFlow
 from .flow.coefficients import Coefficients as Coefficients
@@ -43,10 +44,12 @@ from .method.metrics.base import StepContext as StepContext
 from .method.metrics.base import StepOutcome as StepOutcome
 from .method.metrics.energy import Energy as Energy
 from .method.metrics.fisher_rao import FisherRao as FisherRao
+from .method.metrics.fubini_study import FubiniStudy as FubiniStudy
 from .method.metrics.ggn import GGN as GGN
 from .method.metrics.refit import AbstractRefit as AbstractRefit
 from .method.metrics.refit import AffineRefit as AffineRefit
 from .method.metrics.refit import KernelRefit as KernelRefit
+from .method.metrics.scoring import FisherScoring as FisherScoring
 from .method.metrics.sobolev import L2 as L2
 from .method.metrics.sobolev import AbstractSobolev as AbstractSobolev
 from .method.metrics.sobolev import GridHs as GridHs
@@ -54,6 +57,9 @@ from .method.metrics.variation import Hs as Hs
 from .method.metrics.variation import L2Pointwise as L2Pointwise
 from .method.metrics.wasserstein import ParametricWasserstein as ParametricWasserstein
 from .method.metrics.wasserstein import Wasserstein as Wasserstein
+from .method.pairs import OfPairs as OfPairs
+from .method.pairs import paired as paired
+from .method.pairs import unpaired as unpaired
 from .method.parallel import replicate as replicate
 from .method.parallel import split as split
 from .method.samples import Samples as Samples
@@ -77,11 +83,15 @@ from .method.transport import JVP as JVP
 from .method.transport import AbstractTransport as AbstractTransport
 from .method.transport import CurrentJVP as CurrentJVP
 from .method.transport import Printed as Printed
+from .problems.models import Frozen as Frozen
+from .problems.models import as_model as as_model
 from .problems.task import Task as Task
 from .recipes import published as published
 from .recipes.base import Phase as Phase
 from .recipes.base import Recipe as Recipe
 from .results import RESULTS as RESULTS
+from .train import callbacks as callbacks
+from .train.cache import keep_compiled as keep_compiled
 from .train.evaluate import evaluate as evaluate
 from .train.fit import Fit as Fit
 from .train.fit import History as History

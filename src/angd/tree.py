@@ -68,5 +68,11 @@ def where(condition: Bool[Array, ""], yes: Any, no: Any) -> Any:
 
 
 def in_precision(x: Any, dtype: Any) -> Any:
-    """Floating-point arrays as of another dtype."""
-    return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, x)
+    """Floating-point arrays as of another dtype; complex ones of its width."""
+
+    def cast(leaf: Any) -> Any:
+        if not eqx.is_inexact_array(leaf):
+            return leaf
+        return leaf.astype(jnp.promote_types(dtype, jnp.complex64) if jnp.iscomplexobj(leaf) else dtype)
+
+    return jax.tree.map(cast, x)

@@ -58,6 +58,23 @@ class DensityProblem(eqx.Module):
         return network(params, x)
 
 
+class LikelihoodProblem(eqx.Module):
+    """A normalised density: a normal one whose mean is the network's output at a fixed place."""
+
+    def log_density(self, params, x):
+        return -jnp.sum((x - network(params, jnp.array([0.3, -0.5]))) ** 2) / 2
+
+
+class AmplitudeProblem(eqx.Module):
+    """ψ = exp((1 + i) network / 2 − |x|²/4), with a variation that has a phase."""
+
+    def log_amplitude(self, params, x):
+        return (0.5 + 0.5j) * network(params, x) - jnp.sum(x**2) / 4
+
+    def variation(self, params, x):
+        return (1 + 0.3j) * network(params, x)
+
+
 @dataclass(frozen=True)
 class Case:
     """A metric, its problem, and whether the unaccelerated direction must descend."""
@@ -65,6 +82,12 @@ class Case:
     metric: Any
     problem: Any
     descends: bool = True
+    of_data: bool = False
+
+    def batch(self, seed: int = 0, dtype: Any = float) -> Any:
+        """Samples as the metric takes them."""
+        samples = batch(seed, dtype)
+        return {"model": samples, "data": batch(seed + 100, dtype)} if self.of_data else samples
 
 
 METRICS = {
@@ -76,6 +99,8 @@ METRICS = {
     "H^-1 on a grid": Case(angd.GridHs(angd.SobolevManifold(-1, N)), FieldProblem()),
     "Fisher-Rao": Case(angd.FisherRao(), DensityProblem()),
     "implicit Fisher-Rao": Case(angd.FisherRao(limit=None, implicit=True), DensityProblem()),
+    "Fisher scoring": Case(angd.FisherScoring(), LikelihoodProblem(), of_data=True),
+    "Fubini-Study": Case(angd.FubiniStudy(), AmplitudeProblem()),
     "Wasserstein": Case(angd.Wasserstein(), DensityProblem(), descends=False),
     "parametric Wasserstein": Case(angd.ParametricWasserstein(), DensityProblem(), descends=False),
     "Energy": Case(angd.Energy(), FieldProblem()),
@@ -111,7 +136,7 @@ def legal(metric: str, solver: str = "Normal", controller: str = "Constant", tra
     """May these be used together?"""
     case = METRICS[metric]
     rows = case.metric.rows or not SOLVERS[solver].needs_rows
-    losses = hasattr(case.problem, "loss") or controller in DENSITY_CONTROLLERS
+    losses = hasattr(case.problem, "loss") or case.of_data or controller in DENSITY_CONTROLLERS
     return rows and losses and (case.metric.covectors or transport != "Printed")
 
 

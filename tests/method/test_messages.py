@@ -104,7 +104,8 @@ def test_parameters_in_place_of_a_state_are_one_sentence():
 def test_every_state_of_the_catalogue_is_its_own():
     for case in METRICS.values():
         opt = ANGD(FLOW, case.metric, Normal(1e-2), angd.Restart())
-        opt._check_state(case.problem, draw_params(), batch(), start(opt, case.problem))
+        samples = case.batch()
+        opt._check_state(case.problem, draw_params(), samples, start(opt, case.problem, samples))
 
 
 def test_an_optax_schedule_is_a_schedule():

@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import pytest
-from catalogue import METRICS, Case, batch, draw_params
+from catalogue import METRICS, Case, draw_params
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
@@ -47,9 +47,9 @@ def quick(pairs: list[tuple[str, str]]) -> list[Any]:
     return [pytest.param(*pair, marks=[] if pair in QUICK else pytest.mark.slow) for pair in pairs]
 
 
-def lengths(opt: ANGD, problem: Any) -> Any:
+def lengths(opt: ANGD, case: Case) -> Any:
     """‖d_k‖ of steps that hardly move the parameters, on samples that stay (or that the metric hardly moves)."""
-    params, samples = draw_params(), batch()
+    problem, params, samples = case.problem, draw_params(), case.batch()
 
     def step(carry, _):
         params, samples, state = carry
@@ -65,7 +65,7 @@ def momenta(metric: str, solver: str) -> dict[tuple[float, float | None], Any]:
     case = CASES[metric]
 
     def run(mu, solver):
-        return lengths(ANGD(ARGFlow.momentum(mu, FROZEN), case.metric, solver), case.problem)
+        return lengths(ANGD(ARGFlow.momentum(mu, FROZEN), case.metric, solver), case)
 
     flow = jax.jit(lambda: run(MU, SOLVERS[solver]))()
     mus = jnp.array([0.0, MU])
@@ -183,7 +183,7 @@ def test_an_inverse_that_happens_to_be_exact_solves_the_damped_system(metric, pr
         solver = ProjectedMomentum(0.9, solver) if projected else solver
         flow = ARGFlow.momentum(MU, FROZEN, beta)
         opt = ANGD(flow, STRAIGHT.get(metric, case.metric), solver, transport=angd.CurrentJVP())
-        params, samples = draw_params(), batch()
+        params, samples = draw_params(), case.batch()
         state = opt.init(case.problem, params, samples)
         step = eqx.filter_jit(opt.step)
         for _ in range(4):

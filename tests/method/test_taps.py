@@ -12,10 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from angd.method.jacobian import Factored
 from angd.method.jacobian.taps import taps
+from angd.method.jacobian.taps.views import Arrangement, index
 
 
 def normal(seed, *shape):
@@ -464,3 +466,18 @@ def test_equations_that_differ_in_a_number_are_not_taken_for_one():
     assert np.allclose(assembled(literals, params, x), reverse(literals, params, x), rtol=1e-6, atol=1e-6)
     leaf = next(leaf for leaf in taps(literals, params, x).leaves if leaf.name == "['w']")
     assert [group.a.shape[2] for group in leaf.groups] == [4], "each use has its factors, none is a probe"
+
+
+def test_the_index_of_an_arrangement_is_what_jax_makes_of_its_moves():
+    leaf = jnp.arange(24.0).reshape(2, 3, 4)
+    arrangement = (
+        Arrangement((2, 3, 4))
+        .then(lax.transpose, (2, 0, 1))
+        .then(lax.rev, (1,))
+        .then(lax.slice, (1, 0, 0), (4, 2, 3), (2, 1, 1))
+        .then(lax.slice, (0, 0, 1), (2, 2, 3), None)
+        .then(lax.broadcast_in_dim, (2, 2, 5, 2, 1), (0, 1, 3))
+        .then(lax.squeeze, (4,))
+        .then(lax.reshape, (4, 10))
+    )
+    assert np.array_equal(index(arrangement), arrangement(leaf).astype(int))

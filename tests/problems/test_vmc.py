@@ -13,6 +13,7 @@ from jax.flatten_util import ravel_pytree
 
 import angd
 from angd.method.baselines.base import slope
+from angd.problems.energies import autocorrelation_time, rhat, summarise
 from angd.problems.vmc import (
     MOLECULES,
     AroundNuclei,
@@ -34,10 +35,9 @@ from angd.problems.vmc import (
     Walkers,
     evaluate,
 )
-from angd.problems.vmc.evaluation import autocorrelation_time, rhat, summarise
 from angd.problems.vmc.ferminet import gather, slater
 from angd.problems.vmc.problem import kinetic_energy, kinetic_energy_by_loop
-from angd.problems.vmc.sampling import homes_of, respawn
+from angd.problems.vmc.sampling import homes_of
 
 TINY: dict[str, Any] = {"hidden": ((6, 3), (6, 3)), "determinants": 2}
 PAIR = Molecule.of([("Li", (0.0, 0.0, 0.0)), ("H", (0.0, 0.0, 3.0))], units="bohr")
@@ -345,11 +345,26 @@ def test_bad_walkers_are_respawned_and_counted():
     def wave(params, x):
         return jnp.ones(()), jnp.where(jnp.sum(x) > 100, jnp.nan, -jnp.sum(x**2))
 
-    walkers = Walkers(jnp.array([1.0, 2.0, 500.0])[:, None, None], 0.1)
-    found = respawn(GroundState(wave, Trap()), None, walkers)
-    assert np.allclose(found.x.ravel(), [1.0, 2.0, 1.0])
+    walkers = Walkers(jnp.array([1.0, 2.0, 500.0])[:, None, None], 1e-6)
+    chain = Metropolis(GaussianStart(1, 1), walkers=3, moves=1)
+    found = chain.move(jax.random.key(0), GroundState(wave, Trap()), None, walkers)
+    assert np.allclose(found.x.ravel(), [1.0, 2.0, 1.0], atol=1e-4)
     assert np.allclose(found.omega, 1 / 3)
     assert found.respawned == 1
+
+
+def test_between_two_steps_log_density_is_asked_once_for_the_walkers_and_once_for_each_move():
+    asked = []
+
+    def wave(params, x):
+        jax.debug.callback(lambda: asked.append(1))
+        return jnp.ones(()), -jnp.sum(x**2)
+
+    problem, chain = GroundState(wave, Trap()), Metropolis(GaussianStart(1, 1), walkers=1, moves=7, burn_in=0)
+    walkers = chain(jax.random.key(0), problem, None)
+    jax.block_until_ready(chain.move(jax.random.key(1), problem, None, walkers).x)
+    jax.effects_barrier()
+    assert len(asked) == 1 + 7
 
 
 @pytest.mark.parametrize("metric", [angd.FisherRao(), angd.Wasserstein(), angd.ParametricWasserstein(), None])

@@ -8,14 +8,17 @@ sample x; `angd` maps them over batches.
     field, variation             u_θ(x), and δL/δu there                   → L2Pointwise, Hs(s < 0)
     field, cost                  u_θ(x), and ℓ(u, x)                       → GGN
     log_density, variation       log ρ_θ(x), and δL/δρ there               → FisherRao, Wasserstein
+    log_amplitude, variation     log ψ_θ(x), perhaps complex, and Hψ/ψ     → FubiniStudy
+    log_density                  log ρ_θ(x), normalised                    → FisherScoring
 
     variations, variation_gradients, loss_of, check_start                  optional, for whole batches at once
+    draw                                                                   optional, independent samples of ρ_θ
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Inexact, PyTree
 
 Sample = Any  # one point x: an array, or a pytree of arrays
 
@@ -101,6 +104,37 @@ class DensityProblem(Protocol):
 
 
 @runtime_checkable
+class AmplitudeProblem(Protocol):
+    """A wave function ψ_θ, real or complex; samples are drawn from |ψ|²."""
+
+    def log_amplitude(self, params: PyTree, x: Sample) -> Inexact[Array, ""]:
+        """log ψ_θ(x) up to a constant: real where ψ > 0, with the phase as its imaginary part elsewhere."""
+        ...
+
+    def variation(self, params: PyTree, x: Sample) -> Inexact[Array, ""]:
+        """δL/δρ at x up to a constant, for energies the local energy Hψ/ψ, which may be complex."""
+        ...
+
+
+@runtime_checkable
+class LikelihoodProblem(Protocol):
+    """A normalised probability density ρ_θ that is fitted to data: L = −E_data[log ρ]."""
+
+    def log_density(self, params: PyTree, x: Sample) -> Float[Array, ""]:
+        """log ρ_θ(x)."""
+        ...
+
+
+@runtime_checkable
+class GivesDraws(Protocol):
+    """A density that needs no Markov chain: recipes then draw new samples in every step."""
+
+    def draw(self, params: PyTree, key: Array, n: int) -> Any:
+        """Samples, n independent ones of ρ_θ; or a dictionary of them, as a metric asks for it."""
+        ...
+
+
+@runtime_checkable
 class GivesVariations(Protocol):
     """Variations of a whole batch at once: in chunks, clipped, samples masked where one is not finite."""
 
@@ -122,7 +156,7 @@ class GivesForces(Protocol):
 class GivesLossOf(Protocol):
     """A loss that follows from variations that are known already, such as an energy from local energies."""
 
-    def loss_of(self, variations: Float[Array, "n"], samples: Any) -> Float[Array, ""]:
+    def loss_of(self, variations: Inexact[Array, "n"], samples: Any) -> Float[Array, ""]:
         """L."""
         ...
 
@@ -143,6 +177,8 @@ NEEDED: dict[type, tuple[str, ...]] = {
     VariationProblem: ("field", "variation"),
     CostProblem: ("field", "cost"),
     DensityProblem: ("log_density", "variation"),
+    AmplitudeProblem: ("log_amplitude", "variation"),
+    LikelihoodProblem: ("log_density",),
 }
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.core import Tracer
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float, Inexact, PyTree
 
 from angd.flow.schedules import is_concrete
 from angd.method.protocols import ChecksStart
@@ -68,7 +68,7 @@ class Samples(eqx.Module):
         if is_concrete(self.omega) and not bool(jnp.all(self.omega >= 0)):
             raise ValueError("The weights must be ≥ 0, and numbers.")
 
-    def mean(self, u: Float[Array, "n ..."]) -> Float[Array, "..."]:
+    def mean(self, u: Inexact[Array, "n ..."]) -> Inexact[Array, "..."]:
         """Σ ωᵢ u(xᵢ)."""
         return jnp.tensordot(self.omega.astype(u.dtype), u, axes=1)
 
@@ -90,7 +90,7 @@ class Samples(eqx.Module):
         """With the weights of others."""
         return eqx.tree_at(lambda samples: samples.omega, self, other.omega)
 
-    def centre(self, u: Float[Array, "n"]) -> Float[Array, "n"]:
+    def centre(self, u: Inexact[Array, "n"]) -> Inexact[Array, "n"]:
         """ū = u − ⟨u⟩."""
         total = jnp.sum(self.omega)
         return u - self.mean(u) / jnp.where(total > 0, total, 1.0).astype(u.dtype)

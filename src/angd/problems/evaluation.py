@@ -19,8 +19,11 @@ from angd.problems.task import GRID, TEST_KEY, TEST_POINTS, Task
 class Evaluation:
     """What is seen between steps.
 
-    **Attributes:** `errors` by field, or of the energy; `test_loss` at held-out samples; `observables` by name, the
-    acceptance and the bad walkers of a Markov chain among them. Each is empty or None where nothing is known.
+    **Attributes:**
+
+    - `errors`: by field, or of the energy; empty where nothing is known.
+    - `test_loss`: at held-out samples, None where there are none.
+    - `observables`: by name, the acceptance and the bad walkers of a Markov chain among them.
     """
 
     errors: dict[str, float] = field(default_factory=dict)

@@ -6,6 +6,7 @@ called. Imports nothing heavy.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from angd.problems.task import Task
@@ -17,8 +18,16 @@ NETWORKS = ("small", "paper")
 class Builtin:
     """A task that comes with `angd`: `burgers()` builds it, `burgers("paper")` with the network of the paper.
 
-    **Attributes:** `name`; `about`, one line; `density`, whether a probability density is sought; `options` of its
-    default recipe; `cpu_seconds`, what a run takes when nobody says.
+    **Attributes:**
+
+    - `name`: by which it is run.
+    - `about`: one line.
+    - `make`: builds what the `Task` needs, from the name of a network.
+    - `density`: whether a probability density is sought.
+    - `options`: of its default recipe.
+    - `cpu_seconds`: what a run takes when nobody says.
+    - `recipe`: its default one, where that is not what its kind says.
+    - `equation`: as one line of text.
     """
 
     name: str
@@ -27,6 +36,8 @@ class Builtin:
     density: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     cpu_seconds: float = 600.0
+    recipe: str | None = None
+    equation: str = ""
 
     def __call__(self, network: str = "small") -> Task:
         """Build it.
@@ -37,7 +48,7 @@ class Builtin:
         """
         if network not in NETWORKS:
             raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {network!r}.")
-        known = {"about": self.about, "options": self.options, "cpu_seconds": self.cpu_seconds}
+        known = {n: getattr(self, n) for n in ("about", "options", "cpu_seconds", "equation")}
         chosen = {} if network == "small" else {"network": network}
         return Task(name=self.name, address=self.name, arguments=chosen, **known, **self.make(network))
 
@@ -104,19 +115,59 @@ def _ground_state(molecule: str, about: str, cpu_seconds: float, **options: Any)
     return Builtin(f"vmc-{molecule.lower()}", f"ground state of {about}", make, True, options, cpu_seconds)
 
 
-burgers = Builtin("burgers", "Burgers from −sin(πx): a shock at rest in the middle", _burgers("-sin"))
-burgers_sin = Builtin("burgers-sin", "Burgers from sin(πx): a rarefaction, and layers at the walls", _burgers("sin"))
+def _lattice(network: str, name: str) -> dict[str, Any]:
+    """A ground state of spins or fermions; the larger network is a convolution in place of an RBM."""
+    from angd.problems import lattice as of
+
+    ring = of.ring(16)
+    if name == "tfim":
+        hamiltonian, symmetry = of.TransverseIsing(ring), ring.translations()
+    elif name == "heisenberg":
+        hamiltonian, symmetry = of.Heisenberg(ring), ring.translations()
+    elif name == "j1j2":
+        hamiltonian, symmetry = of.Heisenberg(of.square(4), 0.5), of.square(4).translations()
+    else:
+        hamiltonian = of.Hubbard(of.ring(6), (3, 3))
+        symmetry = of.both_spins(hamiltonian.lattice.translations())
+    has_phase = name == "j1j2"
+    amplitude = of.RBM(hamiltonian.size, 12 if has_phase else 8, symmetry, complex=has_phase)
+    if network == "paper" and name != "hubbard":
+        amplitude = of.Convolution(hamiltonian.lattice, (6, 6), complex=has_phase)
+    task = of.ground_state(hamiltonian, amplitude, symmetry=symmetry)
+    return {"problem": task.problem, "samples": task.samples, "energy": task.energy}
+
+
+def _spins(name: str, about: str, **options: Any) -> Builtin:
+    usual = {
+        "metric": "fubini-study",
+        "solver": "normal",
+        "rate": 0.1,
+        "decay": 0,
+        "eta": 0,
+        "damping": 1e-3,
+        "norm": 0.05,
+    }
+    return Builtin(name, about, partial(_lattice, name=name), True, usual | options, 60.0)
+
+
+BURGERS = "∂ₜu + u ∂ₓu = ν ∂ₓₓu on [0, 1] × [−1, 1], ν = 0.01/π, u = 0 at both walls"
+burgers = Builtin("burgers", "Burgers from −sin(πx): a shock at rest in the middle", _burgers("-sin"), equation=BURGERS)
+burgers_sin = Builtin(
+    "burgers-sin", "Burgers from sin(πx): a rarefaction, and layers at the walls", _burgers("sin"), equation=BURGERS
+)
 burgers_cos = Builtin(
     "burgers-cos",
     "Burgers from 1 − cos(2πx): a moving shock that meets the wall",
     _burgers("1-cos"),
     options={"interior": 4000},
+    equation=BURGERS,
 )
 euler = Builtin(
     "euler",
     "Euler's equations: two rarefactions that leave almost a vacuum (Toro's test 123)",
     _euler,
     options={"interior": 1000, "condition": 200},
+    equation="∂ₜ(ρ, ρu, E) + ∂ₓ(ρu, ρu² + p, (E + p)u) = 0, E = p/(γ − 1) + ρu²/2, γ = 1.4",
 )
 heat = Builtin(
     "heat",
@@ -124,6 +175,7 @@ heat = Builtin(
     _heat,
     options={"interior": 200, "condition": 40, "fresh": 20, "keep": 5},
     cpu_seconds=20.0,
+    equation="∂ₜu = 0.1 ∂ₓₓu on [0, 1] × [−1, 1], u = sin(πx) at the start, u = 0 at both walls",
 )
 hydrogen = _ground_state("H", "hydrogen: seconds, to try things out", 30.0)
 helium = _ground_state("He", "helium", 120.0)
@@ -134,11 +186,47 @@ hydrogen_chain = _ground_state("H10", "a chain of ten hydrogen atoms, 1.8 a₀ a
 # Its local energies vary most: with the steps that suit the others its energy falls, then rises again.
 nitrogen = _ground_state("N2", "the nitrogen molecule at 2.068 a₀", 7200.0, norm=0.01, decay=2e-3, pretrain=2000)
 
+tfim = _spins("tfim", "the critical Ising ring in a transverse field, 16 sites, exact sums")
+heisenberg = _spins("heisenberg", "the Heisenberg ring, 16 sites, exact sums")
+j1j2 = _spins("j1j2", "the frustrated J1-J2 model at J2 = 0.5 on a 4 x 4 lattice, a complex amplitude, exact sums")
+hubbard = _spins("hubbard", "the Hubbard ring, 6 sites, half filled, U = 4, exact sums")
+
+
+def _inference(name: str, about: str, target: str, model: Callable[[], Any], **options: Any) -> Builtin:
+    def make(network: str) -> dict[str, Any]:
+        if network != "small":
+            raise ValueError(f"{name} has one model only: leave network out.")
+        from angd.problems.inference import targets
+
+        return targets.known(model(), getattr(targets, target))
+
+    return Builtin(name, about, make, True, options, 30.0, "inference")
+
+
+def _four_gaussians() -> Any:
+    from angd.problems.inference import Mixture
+
+    return Mixture(2, components=6, spread=2.0)
+
+
+def _flow() -> Any:
+    from angd.problems.inference import RealNVP
+
+    return RealNVP(2)
+
+
+gaussian_mixture = _inference(
+    "gaussian-mixture", "a mixture fitted to a density with three modes", "three_modes", _four_gaussians
+)
+funnel = _inference("funnel", "a normalising flow fitted to Neal's funnel in two dimensions", "neals_funnel", _flow)
+
 TASKS: Mapping[str, Builtin] = {
     task.name: task
     for task in (
         *(burgers, burgers_sin, burgers_cos, euler, heat),
         *(hydrogen, helium, lithium_hydride, beryllium, lithium_dimer, hydrogen_chain, nitrogen),
+        *(tfim, heisenberg, j1j2, hubbard),
+        *(gaussian_mixture, funnel),
     )
 }
 """Every built-in task by its name."""

@@ -40,8 +40,10 @@ def check_task(text: str, arguments: Mapping[str, Any]) -> None:
 def find_task(text: str, arguments: Mapping[str, Any] | None = None) -> Task:
     """The task at an address.
 
-    **Arguments:** `text`, a built-in name, `file.py[:name]`, `package.module:name` or a file that ends in .xyz;
-    `arguments`, `network` of built-in tasks, `charge` and `spin` of molecules.
+    **Arguments:**
+
+    - `text`: a built-in name, `file.py[:name]`, `package.module:name` or a file that ends in .xyz.
+    - `arguments`: `network` of built-in tasks, `charge` and `spin` of molecules.
 
     **Returns:** a `Task` that knows its address.
     """

@@ -13,6 +13,19 @@ from angd.method.samples import Samples
 from angd.tree import count
 
 
+class Drawn(eqx.Module):
+    """A sampler for a problem that draws by itself, `draw(params, key, n)`: independent samples, no Markov chain.
+
+    **Arguments:** `n`, how many; `every`, steps that they serve. Wasserstein-2 moves them in between, as particles.
+    """
+
+    n: int = eqx.field(static=True)
+    every: float = eqx.field(static=True, default=1)
+
+    def __call__(self, key: Array, problem: Any, params: PyTree) -> PyTree:
+        return problem.draw(params, key, self.n)
+
+
 class Given(eqx.Module):
     """A sampler that returns the same samples for ever."""
 

@@ -45,6 +45,7 @@ class Task:
     - `options`: options of the default recipe that suit this task.
     - `cpu_seconds`: how long a run takes when nobody says.
     - `address`, `arguments`: where the program finds it again; set by whoever looked it up.
+    - `equation`: what is solved, as one line of text, for reports: "u_t + u u_x = ν u_xx".
     """
 
     problem: Any
@@ -64,6 +65,7 @@ class Task:
     cpu_seconds: float = 60.0
     address: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    equation: str = ""
 
     def __post_init__(self):
         if isinstance(self.problem, Task):
@@ -100,7 +102,13 @@ class Task:
     @property
     def is_density(self) -> bool:
         """Is a probability density sought?"""
-        return hasattr(self.problem, "log_density") and hasattr(self.problem, "variation")
+        known = hasattr(self.problem, "variation") or self.is_drawn
+        return hasattr(self.problem, "log_density") and known
+
+    @property
+    def is_drawn(self) -> bool:
+        """Does the problem draw independent samples of its density, `draw(params, key, n)`?"""
+        return hasattr(self.problem, "draw")
 
     def start(self, key: Any) -> Any:
         """The first parameters, as arrays."""
@@ -132,6 +140,12 @@ class Task:
         from angd.problems.samplers import as_sampler
 
         return as_sampler(self.samples, self.name)
+
+    def draws(self, n: int, every: float = 1) -> Any:
+        """A sampler of n points that the problem draws by itself, each for so many steps."""
+        from angd.problems.samplers import Drawn
+
+        return Drawn(n, every)
 
     def counts(self, interior: int, condition: int) -> dict[str, int]:
         """How many points each term of a differential equation gets."""

@@ -9,6 +9,7 @@ from .baselines import SGD as SGD
 from .baselines import Adam as Adam
 from .baselines import SSBroyden as SSBroyden
 from .choice import default as default
+from .inference import Inference as Inference
 from .named import RECIPES as RECIPES
 from .named import named as named
 from .pinn import GaussNewton as GaussNewton

@@ -30,7 +30,12 @@ Grid = Mapping[str, tuple[Any, ...]]
 def number(default: float, low: float, high: float, about: str) -> Any:
     """An option that is a number, with its range and text.
 
-    **Arguments:** `default`, in the range; `low` and `high`, both allowed; `about`, a few words for `--help`.
+    **Arguments:**
+
+    - `default`: in the range.
+    - `low`: the smallest value that is allowed.
+    - `high`: the largest one.
+    - `about`: a few words for `--help`.
 
     **Returns:** a field of a `Recipe`; annotate it `int` for whole numbers, `float` for others.
     """
@@ -40,8 +45,11 @@ def number(default: float, low: float, high: float, about: str) -> Any:
 def one_of(*choices: str, about: str, own: str = "") -> Any:
     """An option that is one of several words, the first by default.
 
-    **Arguments:** `choices`; `about`, a few words for `--help`; `own`, what an address (`file.py:name`) would be, e.g.
-    "solver", where objects of one's own are welcome.
+    **Arguments:**
+
+    - `*choices`: the words.
+    - `about`: a few words for `--help`.
+    - `own`: what an address (`file.py:name`) would be, e.g. "solver", where objects of one's own are welcome.
 
     **Returns:** a field of a `Recipe`; annotate it `str`.
     """
@@ -50,6 +58,11 @@ def one_of(*choices: str, about: str, own: str = "") -> Any:
 
 def switch(default: bool, about: str) -> Any:
     """An option that is on or off.
+
+    **Arguments:**
+
+    - `default`: on or off.
+    - `about`: a few words for `--help`.
 
     **Returns:** a field of a `Recipe`; annotate it `bool`.
     """
@@ -81,6 +94,7 @@ class Phase:
     - `single`: train in single precision; solvers may still solve their systems in double.
     - `follows`: keep the samples of the phase before.
     - `pretraining`: its loss is not that of the problem, so errors and energies are not evaluated.
+    - `name`: a word or two for the line of progress and for reports.
     """
 
     optimiser: Any
@@ -90,6 +104,7 @@ class Phase:
     single: bool = False
     follows: bool = False
     pretraining: bool = False
+    name: str = ""
 
     def __post_init__(self):
         if not self.steps >= 1:

@@ -5,7 +5,8 @@ from dataclasses import fields
 from typing import Any
 
 from angd.recipes.base import Recipe, unknown
-from angd.recipes.named import DENSITIES, FIELDS, named
+from angd.recipes.inference import Inference
+from angd.recipes.named import DENSITIES, FIELDS, INFERENCE, named
 from angd.recipes.pinn import GaussNewton
 from angd.recipes.vmc import Vmc
 
@@ -14,9 +15,12 @@ def default(task: Any) -> str:
     """The name of the recipe for a task when nobody names one.
 
     Problems with residuals get Gauss–Newton (its variant for large networks where there are more parameters than
-    residuals), densities the accelerated Fisher–Rao method, other fields accelerated L².
+    residuals), densities the accelerated Fisher–Rao method (in the recipe for independent samples where the problem
+    draws them), other fields accelerated L².
 
-    **Arguments:** `task`, an `angd.Task`.
+    **Arguments:**
+
+    - `task`: an `angd.Task`.
 
     **Returns:** a name of `angd.recipes.named.RECIPES`.
     """
@@ -24,7 +28,7 @@ def default(task: Any) -> str:
         rows = task.rows(GaussNewton.interior, GaussNewton.condition)
         return "energy-large" if task.size > rows else "energy"
     if task.is_density:
-        return "angd-fr"
+        return "inference" if task.is_drawn else "angd-fr"
     if hasattr(task.problem, "field") and hasattr(task.problem, "loss"):
         return "angd-l2"
     raise ValueError(
@@ -37,7 +41,7 @@ def check_fit(name: str, is_density: bool, task_name: str) -> None:
     """Refuse a named recipe that is not for a kind of task."""
     if name in FIELDS and is_density:
         raise ValueError(f"{name} is not for {task_name}: take one of {', '.join(DENSITIES)}.")
-    if name in DENSITIES and not is_density:
+    if (name in DENSITIES or name in INFERENCE) and not is_density:
         raise ValueError(f"{name} is not for {task_name}: take one of {', '.join(FIELDS)}.")
 
 
@@ -49,7 +53,7 @@ def suited(recipe: Recipe, task: Any, changes: Mapping[str, Any] | None = None, 
 
     **Returns:** the recipe to run.
     """
-    family = next((kind for kind in (Vmc, GaussNewton) if isinstance(recipe, kind)), None)
+    family = next((kind for kind in (Vmc, Inference, GaussNewton) if isinstance(recipe, kind)), None)
     usual = {} if family is None else {spec.name: spec.default for spec in fields(family)}
     if usual and not task.options.keys() <= usual.keys():
         wrong = min(task.options.keys() - usual)

@@ -11,6 +11,7 @@ from typing import Any
 from angd import address
 from angd.recipes.base import INFINITE, Grid, Recipe, unknown
 from angd.recipes.baselines import LBFGS, SGD, Adam, SSBroyden
+from angd.recipes.inference import Inference
 from angd.recipes.pinn import GaussNewton, Sobolev
 from angd.recipes.published import ENGD, WQMC, HeavyBall, MinSR, Nesterov, Spring
 from angd.recipes.vmc import Vmc
@@ -156,11 +157,33 @@ DENSITIES: Mapping[str, Named] = {
     "kfac-fr": Named("natural gradient, Fisher–Rao, Kronecker factors", MinSR(solver="kfac", **SMALL), VMC_PLAIN),
     "adam-vmc": Named("Adam on the energy", Vmc(metric="none", rate=2e-3), {"rate": (5e-4, 1e-3, 2e-3, 5e-3)}),
 }
-RECIPES: Mapping[str, Named] = {**FIELDS, **DENSITIES}
+EXACT_PLAIN: Grid = {"rate": (0.03, 0.1, 0.3, 1.0), "damping": (1e-4, 1e-3, 1e-2)}
+EXACT_FAST: Grid = {"rate": (0.01, 0.03, 0.1, 0.3), "mu": (0.5, 0.8, 0.9), "damping": (1e-4, 1e-3, 1e-2)}
+INFERENCE: Mapping[str, Named] = {
+    "inference": Named("accelerated natural gradient, Fisher–Rao, exact samples of the model", Inference(), EXACT_FAST),
+    "inference-ngd": Named("natural gradient, Fisher–Rao, exact samples", Inference(mu=0, rate=0.2), EXACT_PLAIN),
+    "inference-w2": Named(
+        "accelerated natural gradient, Wasserstein-2, exact samples", Inference(metric="wasserstein"), EXACT_FAST
+    ),
+    "inference-w2-ngd": Named(
+        "natural gradient, Wasserstein-2, exact samples", Inference(metric="wasserstein", mu=0, rate=0.2), EXACT_PLAIN
+    ),
+    "inference-w2p": Named(
+        "accelerated natural gradient, Wasserstein-2, momentum in the parameters",
+        Inference(metric="parametric-wasserstein"),
+        EXACT_FAST,
+    ),
+    "inference-adam": Named("Adam, exact samples", Inference(metric="none", rate=1e-2), {"rate": ADAM["rate"]}),
+}
+RECIPES: Mapping[str, Named] = {**FIELDS, **DENSITIES, **INFERENCE}
 
 
 def named(name: str) -> Named:
     """The recipe with a name, or at an address (`file.py:name`, `package.module:name`).
+
+    **Arguments:**
+
+    - `name`: a name of `angd list`, or an address.
 
     **Returns:** a `Named`; an unknown name raises a sentence with the nearest one.
     """

@@ -71,10 +71,11 @@ class GaussNewton(Recipe):
         if self.scaling > 0 and self.solver == "normal":
             second = self.optimiser(angd.Scaled(angd.Normal(self.damping / 10), self.scaling))
         uniform, adaptive, kept = self._samplers(task)
-        warm = Phase(first, uniform, self.warm_steps, self.warm)
-        single = [Phase(first, uniform, self.single_steps, self.warm, single=True)] if self.single_steps else []
-        fresh = Phase(second, adaptive, self.fresh)
-        return [*single, warm, fresh, *([Phase(second, kept)] if self.fresh < INFINITE else [])]
+        warm = Phase(first, uniform, self.warm_steps, self.warm, name="uniform points")
+        short = Phase(first, uniform, self.single_steps or 1, self.warm, single=True, name="single precision")
+        fresh = Phase(second, adaptive, self.fresh, name="adaptive points")
+        last = [Phase(second, kept, name="kept points")] if self.fresh < INFINITE else []
+        return [*([short] if self.single_steps else []), warm, fresh, *last]
 
     def optimiser(self, solver: Any) -> Any:
         """Steps in the energy metric, with a solver."""

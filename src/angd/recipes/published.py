@@ -63,16 +63,17 @@ def nesterov(rate: float, metric: Any, solver: Any, controller: Any = None) -> A
     return angd.ANGD(angd.ARGFlow.nesterov(rate), metric, solver, controller or angd.Constant())
 
 
-def minsr(rate: Any, damping: Any = 1e-3, solver: Any = None, controller: Any = None) -> Any:
+def minsr(rate: Any, damping: Any = 1e-3, solver: Any = None, controller: Any = None, metric: Any = None) -> Any:
     """Stochastic reconfiguration through the n × n kernel (Chen and Heyl 2024), for log_density = 2 log|ψ|.
 
-    **Arguments:** `rate` and `damping` as published, for log|ψ|; `solver` instead of `Kernel(4 damping)`.
+    **Arguments:** `rate` and `damping` as published, for log|ψ|; `solver` instead of `Kernel(4 damping)`; `metric`, by
+    default `FisherRao`, for amplitudes with a phase `FubiniStudy(limit=None, correction=False)`.
 
     **Returns:** an `ANGD`.
     """
     import angd
 
-    metric = angd.FisherRao(limit=None, correction=False)
+    metric = metric or angd.FisherRao(limit=None, correction=False)
     return ngd_of_density(rate, metric, solver or angd.Kernel(4 * damping), controller)
 
 

@@ -22,6 +22,7 @@ from angd.recipes.pinn import (
     too_much_friction,
 )
 
+RAYS = ("fisher-rao", "fubini-study")  # the right-hand side is known at the samples
 COUNTS = ("walkers", "moves", "burn_in")
 SETTLE = 10  # times longer than in training do the walkers of the final evaluation settle
 
@@ -40,7 +41,9 @@ class Vmc(Recipe):
     either: ClassVar[tuple[tuple[str, str], ...]] = (("mu", "alpha"),)
 
     metric: str = one_of(
-        "fisher-rao", "wasserstein", "parametric-wasserstein", "none", about="none is Adam", own="metric"
+        *("fisher-rao", "wasserstein", "parametric-wasserstein", "fubini-study", "none"),
+        about="fubini-study is for amplitudes with a phase, none is Adam",
+        own="metric",
     )
     rate: float = number(0.01, 1e-9, 10, "h² γ at the start")
     mu: float = number(0, 0, 0.9999, "momentum μ = 1 − hα at the start; 0 is plain natural gradient descent")
@@ -52,7 +55,11 @@ class Vmc(Recipe):
     beta_decay: float = number(1e-3, 0, 10, BETA_DECAY)
     damping: float = number(4e-3, 1e-12, 1e6, "λ")
     eta: float = number(0.99, 0, 0.9999, "projected momentum η; 0 is none")
-    solver: str = one_of("kernel", "kfac", about="how the linear systems are solved", own="solver")
+    solver: str = one_of(
+        *("kernel", "normal", "kfac"),
+        about="how the linear systems are solved; normal: in the smaller form",
+        own="solver",
+    )
     norm: float = number(0.05, 1e-12, 1e12, "C of the norm constraint ‖h d‖² ≤ C")
     norm_in_metric: bool = switch(False, "the norm constraint is h² dᵀGd ≤ C")
     restart: bool = switch(False, "drop the momentum when it points uphill")
@@ -79,7 +86,8 @@ class Vmc(Recipe):
         if self.metric == "none":
             flow = ("mu", "alpha", "beta", *DECAYS, "damping", "solver", "norm", "norm_in_metric", "restart")
             return (*flow, "restart_above", "limit", "implicit", "force_clip", "velocity_reset", "refit")
-        other = ("force_clip", "velocity_reset") if self.metric == "fisher-rao" else ("limit", "implicit")
+        other = ("force_clip", "velocity_reset") if self.metric in RAYS else ("limit", "implicit")
+        other = (*other, "implicit") if self.metric == "fubini-study" else other
         other = other if self.metric == "wasserstein" else (*other, "refit")
         return other if self.accelerated else (*other, "beta", *DECAYS, "limit", "implicit", "refit")
 
@@ -101,7 +109,7 @@ class Vmc(Recipe):
         molecule, chain = molecule_of(task), self.markov_chain(task)
         if molecule is None:
             return [Phase(self.optimiser(None), chain)]
-        last = Phase(self.optimiser(molecule), chain, single=True, follows=self.pretrain > 0)
+        last = Phase(self.optimiser(molecule), chain, single=True, follows=self.pretrain > 0, name="energy")
         if self.pretrain == 0:
             return [last]
         from angd.problems.vmc import OfHartreeFock, Pretraining
@@ -109,7 +117,7 @@ class Vmc(Recipe):
         target = mean_field(molecule)
         before = Pretraining(task.problem.log_psi, target)
         chained = OfHartreeFock(chain, target)
-        return [Phase(before, chained, self.pretrain, single=True, pretraining=True), last]
+        return [Phase(before, chained, self.pretrain, single=True, pretraining=True, name="pretraining"), last]
 
     def markov_chain(self, task: Any) -> Any:
         """The task's own, with the counts that differ from the usual ones, or the one for its molecule."""
@@ -118,6 +126,8 @@ class Vmc(Recipe):
             own = task.sampler()
             return replace(own, **changed) if changed and hasattr(own, "move") else own
         molecule = molecule_of(task)
+        if molecule is None and task.is_drawn:
+            return task.draws(self.walkers)
         if molecule is None:
             raise ValueError(
                 f"{task.name}: a density of your own needs samples=: a Markov chain such as Metropolis, a sampler "
@@ -143,8 +153,9 @@ class Vmc(Recipe):
             transport = angd.CurrentJVP() if self.metric == "parametric-wasserstein" else angd.JVP()
             return angd.ANGD(self.flow(), self.space(molecule), self.inverse(), self.control(), transport)
         rate = falling(self.rate / 2, self.decay)  # published rates are those of log|ψ|
-        if self.metric == "fisher-rao":
-            return published.minsr(rate, solver=self.inverse(), controller=self.control())
+        if self.metric in RAYS:
+            metric = angd.FubiniStudy(limit=None, correction=False) if self.metric == "fubini-study" else None
+            return published.minsr(rate, solver=self.inverse(), controller=self.control(), metric=metric)
         return published.wqmc(rate, metric=self.space(molecule), solver=self.inverse(), controller=self.control())
 
     def flow(self) -> Any:
@@ -162,6 +173,8 @@ class Vmc(Recipe):
         clip, reset = _finite(self.force_clip), _finite(self.velocity_reset)
         if self.metric == "fisher-rao":
             return angd.FisherRao(limit=_finite(self.limit), implicit=self.implicit)
+        if self.metric == "fubini-study":
+            return angd.FubiniStudy(limit=_finite(self.limit))
         if self.metric == "parametric-wasserstein":
             return angd.ParametricWasserstein(clip=clip)
         if molecule is None or self.refit == "affine":
@@ -180,7 +193,8 @@ class Vmc(Recipe):
         if self.solver == "kfac" or address.is_address(self.solver):
             inner = solver(self.solver, damping)
         else:
-            inner = angd.Kernel(damping) if self.metric == "fisher-rao" else angd.Normal(damping)
+            rows = self.metric in RAYS and self.solver == "kernel"
+            inner = angd.Kernel(damping) if rows else angd.Normal(damping)
         return angd.ProjectedMomentum(jnp.asarray(self.eta), inner) if self.eta > 0 else inner
 
     def control(self) -> Any:
@@ -195,13 +209,19 @@ class Vmc(Recipe):
         return angd.in_turn([*restarts, angd.StepNorm(jnp.asarray(self.norm), self.norm_in_metric)])
 
     def final(self, task: Any) -> Callable[[Any, Any], dict[str, float]] | None:
-        """The energy on fresh walkers, with Hartree–Fock's beside it where there is one."""
+        """The energy on fresh walkers, with Hartree–Fock's where there is one; exact where states are summed."""
         chain, molecule = self.markov_chain(task), molecule_of(task)
+        if hasattr(chain, "energy"):
+            from angd.problems.energies import exact_energy
+
+            return lambda params, key: exact_energy(task.problem, params, chain, task.energy)
         if not (hasattr(task.problem, "local_energies") and hasattr(chain, "move")):
             return None
-        from angd.problems.vmc.evaluation import final_energy
+        from angd.problems.energies import final_energy
 
         known = {} if molecule is None or not self.pretrain else {"hartree_fock": mean_field(molecule).energy}
+        if hasattr(task.problem, "hamiltonian"):
+            known["sites"] = float(task.problem.hamiltonian.size)
         problem, settled = self.problem(task), replace(chain, burn_in=SETTLE * chain.burn_in)
         single = molecule is not None
         return lambda params, key: (

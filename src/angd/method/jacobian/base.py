@@ -14,7 +14,14 @@ from jaxtyping import Array, Float, PyTree
 
 @dataclass(frozen=True)
 class Layout:
-    """How a pytree of parameters lies in a vector: leaves in order, each raveled (as `ravel_pytree` does)."""
+    """How a pytree of parameters lies in a vector: leaves in order, each raveled (as `ravel_pytree` does).
+
+    **Attributes:**
+
+    - `treedef`: structure of the parameters.
+    - `shapes`: of the leaves, in order.
+    - `dtypes`: of the leaves, in order.
+    """
 
     treedef: Any
     shapes: tuple[tuple[int, ...], ...]

@@ -17,6 +17,7 @@ from angd.method.jacobian.factored import Factored
 from angd.method.jacobian.leaves import hadamard_wins, pair_cost
 from angd.method.jacobian.matrix_free import MatrixFree
 from angd.method.jacobian.taps import Leaf, taps
+from angd.tree import count
 
 GIB = 2**30
 # Smallest chunk for which recomputing rows costs less than multiplying them.
@@ -35,12 +36,20 @@ def jacobian(
 ) -> AbstractJacobian:
     """The Jacobian O of f over a batch: row i·m + c is ∂_θ f_c(θ, x_i).
 
-    **Arguments:** `f(params, x)` at one sample x returns a scalar or a vector of m components; `xs` holds the samples
-    along the leading axis of every leaf; `form` names a class to use (`Dense`, `Factored`, `Chunked`, `MatrixFree`),
-    otherwise shapes decide, keeping the form below `memory` bytes.
+    **Arguments:**
+
+    - `f`: `f(params, x)` at one sample returns a scalar or a vector of m components.
+    - `params`: where to differentiate, a pytree of arrays.
+    - `xs`: the samples, along the leading axis of every leaf.
+    - `form`: a class to use, `Dense`, `Factored`, `Chunked` or `MatrixFree`; by default shapes decide.
+    - `memory`: bytes that the form should stay below.
+
+    **Returns:** an `AbstractJacobian`.
     """
     n, m = check(f, params, xs)
     params = jax.tree.map(jnp.asarray, params)
+    if form is None and n == 1 and count(params) < m and m * _row_bytes(params) <= memory:
+        return Dense.forward(f, params, xs)
     form = form or choose(f, params, xs, n, m, memory)
     if form is Chunked:
         return Chunked.of(f, params, xs, chunk_rows(params, m, memory))

@@ -24,15 +24,20 @@ def centre(O: AbstractJacobian, omega: Float[Array, " N"]) -> AbstractJacobian:
 
 
 class Centred(AbstractJacobian):
-    """Rows of `inner` less their ω-mean, one mean for each component. `centre(O, omega)` makes it."""
+    """Rows of `inner` less their ω-mean, one mean for each component; `near_rows` are less one row near that mean.
+
+    `centre(O, omega)` makes it.
+    """
 
     inner: AbstractJacobian
+    near_rows: AbstractJacobian
     omega: Float[Array, " N"]
     layout: Layout = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(self, inner: AbstractJacobian, omega: Float[Array, " N"]):
-        self.inner, self.omega, self.layout, self.shape = inner, omega, inner.layout, inner.shape
+        self.inner, self.near_rows, self.omega = inner, inner.near(), omega
+        self.layout, self.shape = inner.layout, inner.shape
 
     @classmethod
     def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree) -> "Centred":
@@ -43,13 +48,13 @@ class Centred(AbstractJacobian):
         return True
 
     def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
-        pushed = self.inner.near().matvec(d).reshape(-1)
+        pushed = self.near_rows.matvec(d).reshape(-1)
         return less_mean(pushed, self.omega, self.components).reshape(self.shape)
 
     def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
         total = y.reshape(-1, self.components).sum(axis=0, keepdims=True)
         share = weight_shares(self.omega, self.components).reshape(-1, self.components)
-        return self.inner.near().rmatvec((y.reshape(share.shape) - share * total).reshape(self.shape))
+        return self.near_rows.rmatvec((y.reshape(share.shape) - share * total).reshape(self.shape))
 
     def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
         kernel, offset = self.products()
@@ -67,15 +72,15 @@ class Centred(AbstractJacobian):
     def gram(
         self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
     ) -> Float[Array, "p p"]:
-        near = self.inner.near()
+        near = self.near_rows
         return near.gram(scale, self._shift(near, shift))
 
     def squares(self, weights: Float[Array, " N"], shift: Float[Array, "m p"] | None = None) -> Float[Array, " p"]:
-        near = self.inner.near()
+        near = self.near_rows
         return near.squares(weights, self._shift(near, shift))
 
     def dense(self) -> Float[Array, "N p"]:
-        near = self.inner.near()
+        near = self.near_rows
         return shifted(near.dense(), self._shift(near, None))
 
     def wide(self) -> AbstractJacobian | None:

@@ -24,7 +24,12 @@ def check_params(params: PyTree) -> None:
         kind = jnp.result_type(leaf) if eqx.is_array_like(leaf) else type(leaf).__name__
         if not eqx.is_array_like(leaf) or not jnp.issubdtype(kind, jnp.floating):
             name = jax.tree_util.keystr(path) or "params"
-            raise ValueError(f"the parameter {name} is {kind}: only real floating-point leaves can be trained.")
+            pairs = (
+                "; angd.paired makes pairs of complex ones"
+                if eqx.is_array_like(leaf) and jnp.iscomplexobj(leaf)
+                else ""
+            )
+            raise ValueError(f"the parameter {name} is {kind}: only real floating-point leaves can be trained{pairs}.")
 
 
 def _batch_size(xs: PyTree) -> int:

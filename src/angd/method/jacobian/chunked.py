@@ -18,7 +18,18 @@ ROWS = 256
 
 
 class Chunked(AbstractJacobian):
-    """O as a function of the samples, `size` of them at a time; `shift` is taken off the rows of each component."""
+    """O as a function of the samples, `size` of them at a time; `shift` is taken off the rows of each component.
+
+    **Attributes:**
+
+    - `f`: the function that is differentiated.
+    - `params`: where.
+    - `xs`: the samples.
+    - `layout`: how parameters lie in a row.
+    - `shape`: of the rows.
+    - `size`: samples at a time.
+    - `shift`: taken off the rows of each component, None for nothing.
+    """
 
     f: Callable[..., Any]
     params: PyTree

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
+import jax
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian.base import AbstractJacobian, Layout, shifted, wide_layout
@@ -13,7 +14,15 @@ from angd.method.jacobian.symmetric import outer, weigh, weigh_rows
 
 
 class Dense(AbstractJacobian):
-    """O held as `matrix`, assembled from the layers' factors; `less_mean` says that its mean rows are off."""
+    """O held as `matrix`, assembled from the layers' factors; `less_mean` says that its mean rows are off.
+
+    **Attributes:**
+
+    - `matrix`: O, shape (N, p).
+    - `layout`: how parameters lie in a row.
+    - `shape`: of the rows: samples, and components where there are several.
+    - `less_mean`: its mean rows are off.
+    """
 
     matrix: Float[Array, "N p"]
     layout: Layout = eqx.field(static=True)
@@ -24,6 +33,17 @@ class Dense(AbstractJacobian):
     def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree) -> "Dense":
         factored = Factored.of(f, params, xs)
         return cls(matrix=factored.dense(), layout=factored.layout, shape=factored.shape)
+
+    @classmethod
+    def forward(cls, f: Callable[..., Any], params: PyTree, xs: PyTree) -> "Dense":
+        """Column by column: the cheaper way where one sample has more components than there are parameters."""
+        layout = Layout.of(params)
+
+        def over(v: Float[Array, " p"]) -> Float[Array, "n *m"]:
+            return jax.vmap(f, (None, 0))(layout.unravel(v), xs)
+
+        columns = jax.jacfwd(over)(layout.ravel(params))
+        return cls(matrix=columns.reshape(-1, layout.size), layout=layout, shape=columns.shape[:-1])
 
     def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
         return (self.matrix @ self.layout.ravel(d)).reshape(self.shape)

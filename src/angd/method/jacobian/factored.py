@@ -5,9 +5,9 @@ sees in × out numbers per sample, or the per-sample gradients of that leaf and 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import equinox as eqx
@@ -19,13 +19,11 @@ from jaxtyping import Array, Float, PyTree
 from angd.method.jacobian.base import AbstractJacobian, Layout, shifted, wide_layout
 from angd.method.jacobian.hadamard import Plain, Relative
 from angd.method.jacobian.leaves import (
+    Fluctuation,
     backward,
-    backward_less_mean,
     block,
     forward,
-    forward_less_mean,
     hadamard_wins,
-    less_mean,
     rows,
     side_by_side,
 )
@@ -40,14 +38,20 @@ BLOCK = 320
 class Factored(AbstractJacobian):
     """O held as the activations and cotangents of each parameter leaf; see `angd.method.jacobian.taps`.
 
-    `relative` says that the row of the mean factors is taken off every row; `small`, that the kernel should take little
-    memory rather than little time.
+    **Attributes:**
+
+    - `leaves`: activations and cotangents of each parameter leaf.
+    - `layout`: how parameters lie in a row.
+    - `shape`: of the rows.
+    - `around`: the factors of every leaf around their means; with them the row of the mean factors is taken off
+      every row.
+    - `small`: the kernel should take little memory rather than little time.
     """
 
     leaves: tuple[Leaf, ...]
     layout: Layout = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
-    relative: bool = eqx.field(static=True, default=False)
+    around: tuple[tuple[Fluctuation, ...], ...] | None = None
     small: bool = eqx.field(static=True, default=False)
 
     @classmethod
@@ -59,20 +63,19 @@ class Factored(AbstractJacobian):
 
     def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
         directions = self.layout.treedef.flatten_up_to(d)
-        push = forward_less_mean if self.relative else forward
-        parts = [push(g, v) for leaf, v in zip(self.leaves, directions, strict=True) for g in leaf.groups]
+        parts = [push(v) for pushes, v in zip(self._pushes(), directions, strict=True) for push in pushes]
         return sum(parts, jnp.zeros(self._rows, self.layout.dtype)).reshape(self.shape)
 
     def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
         y = y.reshape(self._rows)
-        pull = backward_less_mean if self.relative else backward
-        pulled = [sum((pull(g, y) for g in leaf.groups), jnp.zeros(leaf.shape)) for leaf in self.leaves]
+        pulls = zip(self.leaves, self._pulls(), strict=True)
+        pulled = [sum((pull(y) for pull in each), jnp.zeros(leaf.shape)) for leaf, each in pulls]
         cast = [leaf.astype(dtype) for leaf, dtype in zip(pulled, self.layout.dtypes, strict=True)]
         return self.layout.treedef.unflatten(cast)
 
     def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
         # In double precision a common part costs no digits that anybody misses.
-        relative = (relative or self.relative) and self.layout.dtype.itemsize < 8
+        relative = (relative or self.around is not None) and self.layout.dtype.itemsize < 8
         paired = [g for leaf in self.leaves if leaf.separate for g in leaf.groups if self._pairs(g)]
         whole = self._paired_kernel(paired, relative) if paired else jnp.zeros((self.n_rows,) * 2, self.layout.dtype)
         columns = [part for leaf in self.leaves for part in self._columns(leaf)]
@@ -87,11 +90,26 @@ class Factored(AbstractJacobian):
         return outer(weigh_rows(shifted(self.dense(), shift), scale).T)
 
     def dense(self) -> Float[Array, "N p"]:
-        return side_by_side([rows(self._seen(leaf), *self._rows, self.layout.dtype) for leaf in self.leaves])
+        return side_by_side([rows(leaf, *self._rows, self.layout.dtype) for leaf in self._seen()])
 
-    def _seen(self, leaf: Leaf) -> Leaf:
-        """A leaf with the factors of its rows as they are seen."""
-        return eqx.tree_at(lambda x: x.groups, leaf, tuple(map(less_mean, leaf.groups))) if self.relative else leaf
+    def _seen(self) -> Sequence[Leaf]:
+        """The leaves with the factors of their rows as they are seen."""
+        if self.around is None:
+            return self.leaves
+        pairs = zip(self.leaves, self.around, strict=True)
+        return [eqx.tree_at(lambda x: x.groups, leaf, tuple(f.whole() for f in each)) for leaf, each in pairs]
+
+    def _pushes(self) -> list[list[Callable[[Array], Array]]]:
+        """For every leaf, what takes its direction to the samples."""
+        if self.around is not None:
+            return [[f.forward for f in each] for each in self.around]
+        return [[partial(forward, group) for group in leaf.groups] for leaf in self.leaves]
+
+    def _pulls(self) -> list[list[Callable[[Array], Array]]]:
+        """For every leaf, what takes numbers at the samples back."""
+        if self.around is not None:
+            return [[f.backward for f in each] for each in self.around]
+        return [[partial(backward, group) for group in leaf.groups] for leaf in self.leaves]
 
     @property
     def _rows(self) -> tuple[int, int]:
@@ -110,7 +128,9 @@ class Factored(AbstractJacobian):
         return shifted(part, jnp.mean(part.reshape(*self._rows, -1), axis=0))
 
     def near(self) -> "Factored":
-        return self if self.layout.dtype.itemsize >= 8 else replace(self, relative=True)
+        if self.layout.dtype.itemsize >= 8 or self.around is not None:
+            return self
+        return replace(self, around=tuple(tuple(map(Fluctuation.of, leaf.groups)) for leaf in self.leaves))
 
     def wide(self) -> "Factored":
         layout = wide_layout(self.layout)

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -40,37 +41,41 @@ def block(group: Group) -> Float[Array, "n m B in out"]:
     return sum(terms[1:], terms[0])
 
 
-def less_mean(group: Group) -> Group:
-    """Factors of the rows less Σ_t ā_t ⊗ ḡ_t: with a = ā + ã and g = ḡ + g̃, those of Σ_t ã_t ⊗ g_t + ā_t ⊗ g̃_t."""
-    a, a0, g0 = _means(group)
-    activations = jnp.concatenate([a, jnp.broadcast_to(a0, a.shape)], axis=3)
-    return Group(group.arrangement, activations, jnp.concatenate([group.g, group.g - g0], axis=3))
+class Fluctuation(eqx.Module):
+    """Factors around their means, a = ā + ã and g = ḡ + g̃: those of the rows less Σ_t ā_t ⊗ ḡ_t, which are
+    Σ_t ã_t ⊗ g_t + ā_t ⊗ g̃_t."""
 
+    group: Group
+    a: Float[Array, "n c B T in"]
+    g: Float[Array, "n m B T out"]
+    a0: Float[Array, "1 c B T in"]
 
-def forward_less_mean(group: Group, d: Float[Array, "..."]) -> Float[Array, "n m"]:
-    """`forward` of the rows less Σ_t ā_t ⊗ ḡ_t, at the price of the plain one."""
-    a, a0, g0 = _means(group)
-    matrix = group.arrangement(d).astype(a.dtype)
-    moved = jnp.einsum("ncbti,bio->ncbto", a, matrix) * group.g
-    return jnp.sum(moved + jnp.einsum("ncbti,bio->ncbto", a0, matrix) * (group.g - g0), axis=(2, 3, 4))
+    @classmethod
+    def of(cls, group: Group) -> "Fluctuation":
+        """Computed once: several products of one step need them."""
+        a0, g0 = (jnp.mean(x, axis=0, keepdims=True) for x in (group.a, group.g))
+        return cls(group, *lax.optimization_barrier((group.a - a0, group.g - g0, a0)))
 
+    def whole(self) -> Group:
+        """As one group, with twice the uses."""
+        activations = jnp.concatenate([self.a, jnp.broadcast_to(self.a0, self.a.shape)], axis=3)
+        return Group(self.group.arrangement, activations, jnp.concatenate([self.group.g, self.g], axis=3))
 
-def backward_less_mean(group: Group, y: Float[Array, "n m"]) -> Float[Array, "..."]:
-    """`backward` of the rows less Σ_t ā_t ⊗ ḡ_t: what belongs to ā is one outer product for all samples."""
-    a, a0, g0 = _means(group)
-    full = group.g * y[:, :, None, None, None]
-    # A product, not a sum: XLA fuses sums into the outer product, and computes them again for each of its entries.
-    thin = jnp.einsum("nm,nmbto->mbto", y, group.g - g0)[None]
-    if a.shape[1] == 1:
-        full, thin = full.sum(1, keepdims=True), thin.sum(1, keepdims=True)
-    parts = [jnp.einsum("ncbti,ncbto->bio", *pair) for pair in ((a, full), (a0, thin))]
-    return group.arrangement.transpose(parts[0] + parts[1])
+    def forward(self, d: Float[Array, "..."]) -> Float[Array, "n m"]:
+        """`forward` of these rows, at the price of the plain one."""
+        matrix = self.group.arrangement(d).astype(self.a.dtype)
+        moved = jnp.einsum("ncbti,bio->ncbto", self.a, matrix) * self.group.g
+        return jnp.sum(moved + jnp.einsum("ncbti,bio->ncbto", self.a0, matrix) * self.g, axis=(2, 3, 4))
 
-
-def _means(group: Group) -> tuple[Array, Array, Array]:
-    """ã, ā and ḡ."""
-    a0, g0 = (jnp.mean(x, axis=0, keepdims=True) for x in (group.a, group.g))
-    return group.a - a0, a0, g0
+    def backward(self, y: Float[Array, "n m"]) -> Float[Array, "..."]:
+        """`backward` of these rows: what belongs to ā is one outer product for all samples."""
+        full = self.group.g * y[:, :, None, None, None]
+        # A product, not a sum: XLA fuses sums into the outer product, and computes them again for each of its entries.
+        thin = jnp.einsum("nm,nmbto->mbto", y, self.g)[None]
+        if self.a.shape[1] == 1:
+            full, thin = full.sum(1, keepdims=True), thin.sum(1, keepdims=True)
+        parts = [jnp.einsum("ncbti,ncbto->bio", *pair) for pair in ((self.a, full), (self.a0, thin))]
+        return self.group.arrangement.transpose(parts[0] + parts[1])
 
 
 def rows(leaf: Leaf, n: int, m: int, dtype: jnp.dtype) -> Float[Array, "N leaf"]:

@@ -16,7 +16,16 @@ COLUMNS = 32
 
 
 class MatrixFree(AbstractJacobian):
-    """O by `jvp` and `vjp` over the whole batch; matrices are built column by column, `COLUMNS` at a time."""
+    """O by `jvp` and `vjp` over the whole batch; matrices are built column by column, `COLUMNS` at a time.
+
+    **Attributes:**
+
+    - `f`: the function that is differentiated.
+    - `params`: where.
+    - `xs`: the samples.
+    - `layout`: how parameters lie in a row.
+    - `shape`: of the rows.
+    """
 
     f: Callable[..., Any]
     params: PyTree

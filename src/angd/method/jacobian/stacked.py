@@ -20,7 +20,14 @@ MEMORY = 2 * 2**30  # bytes
 
 
 class Stacked(AbstractJacobian):
-    """O = [O₁; O₂; …], each part in its own form; rows keep the order of the parts."""
+    """O = [O₁; O₂; …], each part in its own form; rows keep the order of the parts.
+
+    **Attributes:**
+
+    - `parts`: Jacobians of the same parameters.
+    - `layout`: how parameters lie in a row.
+    - `shape`: of the rows, of all parts together.
+    """
 
     parts: tuple[AbstractJacobian, ...]
     layout: Layout = eqx.field(static=True)
@@ -89,6 +96,13 @@ def stack(parts: Sequence[AbstractJacobian], keep: bool = False) -> AbstractJaco
     """One Jacobian from several: a single matrix if all are dense.
 
     Factors pair up within a part only, so parts become matrices as well where these fit, unless they `keep` their form.
+
+    **Arguments:**
+
+    - `parts`: Jacobians of the same parameters.
+    - `keep`: leave each part in its own form.
+
+    **Returns:** an `AbstractJacobian`.
     """
     if len(parts) == 1:
         return parts[0]

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float, Inexact, PyTree
 
 from angd.flow.coefficients import Coefficients
 from angd.method.jacobian import AbstractJacobian, jacobian
 from angd.method.metrics.pointwise import variations
-from angd.method.protocols import DensityProblem, GivesLossOf, LossProblem
+from angd.method.protocols import AmplitudeProblem, DensityProblem, GivesLossOf, LossProblem
 from angd.method.samples import Samples
 from angd.method.system import AbstractSystem
 from angd.method.transport import AbstractTransport
@@ -32,8 +32,12 @@ Invert = Callable[[AbstractSystem], PyTree]
 class Previous(eqx.Module):
     """What one step leaves to the next.
 
-    **Attributes:** `params`, `d`: θ and the direction of that step; `metric`: what the metric wanted to keep;
-    `started`: false before the first step and after a refused one.
+    **Attributes:**
+
+    - `params`: θ of that step.
+    - `d`: its direction.
+    - `metric`: what the metric wanted to keep.
+    - `started`: false before the first step and after a refused one.
     """
 
     params: PyTree
@@ -86,10 +90,11 @@ class StepContext(eqx.Module):
         return jacobian(f, self.params, xs, form=self.form)
 
     def vetted(
-        self, problem: DensityProblem, older: bool = False
-    ) -> tuple["StepContext", Float[Array, "n"], Float[Array, "n"]]:
+        self, problem: DensityProblem | AmplitudeProblem, older: bool = False, phase: bool = False
+    ) -> tuple["StepContext", Inexact[Array, "n"], Inexact[Array, "n"]]:
         """With samples fit for a step, δL/δρ there, and if wanted that of the parameters of the step before."""
-        samples, f, f_old = variations(problem, self.params, self.samples, self.previous.params if older else None)
+        before = self.previous.params if older else None
+        samples, f, f_old = variations(problem, self.params, self.samples, before, phase)
         return eqx.tree_at(lambda context: context.samples, self, samples), f, f_old
 
     def carried(self, f: Callable[..., Any], xs: PyTree, d: PyTree) -> Float[Array, "n *m"]:
@@ -207,7 +212,7 @@ def one_batch(samples: Any, metric: AbstractMetric) -> Samples:
     raise ValueError(f"{type(metric).__name__} takes one batch of Samples, not one for each term, got {names}.")
 
 
-def known_loss(context: StepContext, f: Float[Array, "n"] | None = None) -> Float[Array, ""] | None:
+def known_loss(context: StepContext, f: Inexact[Array, "n"] | None = None) -> Float[Array, ""] | None:
     """L, if the problem can tell: by `loss_of(variations, samples)` from what is known already, or by `loss`."""
     problem = context.problem
     if f is not None and isinstance(problem, GivesLossOf):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact, PyTree
 
 from angd.method.jacobian.base import pull_back
-from angd.method.protocols import DensityProblem, GivesForces, GivesVariations
+from angd.method.protocols import AmplitudeProblem, DensityProblem, GivesForces, GivesVariations
 from angd.method.samples import Samples
 
 
@@ -18,23 +18,28 @@ def over(f: Callable[..., Any], params: PyTree, xs: PyTree) -> Inexact[Array, "n
 
 
 def variations(
-    problem: DensityProblem, params: PyTree, samples: Samples, old: PyTree | None = None
-) -> tuple[Samples, Float[Array, "n"], Float[Array, "n"]]:
+    problem: DensityProblem | AmplitudeProblem,
+    params: PyTree,
+    samples: Samples,
+    old: PyTree | None = None,
+    phase: bool = False,
+) -> tuple[Samples, Inexact[Array, "n"], Inexact[Array, "n"]]:
     """δL/δρ at every sample, and the same for older parameters (where there are none, again the first), with the
-    samples fit for a step. A problem may do it all at once, `variations(params, samples, old)`: in chunks, clipped,
-    samples masked where it is not finite."""
+    samples fit for a step; complex only where the metric knows the `phase`. A problem may do it all at once,
+    `variations(params, samples, old)`: in chunks, clipped, samples masked where it is not finite."""
     if isinstance(problem, GivesVariations):
         samples, f, f_old = problem.variations(params, samples, old)
     else:
         f = over(problem.variation, params, samples.x)
         f_old = f if old is None else over(problem.variation, old, samples.x)
-    _check_variation(f, problem)
+    _check_variation(f, problem, phase)
     return samples, f, f_old
 
 
-def _check_variation(f: Array, problem: object) -> None:
+def _check_variation(f: Array, problem: object, phase: bool) -> None:
     """A variation of a density is one real number at a point."""
-    check_real(f, problem)
+    if not phase:
+        check_real(f, problem)
     if f.ndim != 1:
         name = f"variation of {type(problem).__name__}"
         raise ValueError(f"The {name} must be one number at a point, got an array of shape {f.shape[1:]}.")
@@ -45,7 +50,7 @@ def check_real(f: Array, problem: object) -> None:
     if jnp.iscomplexobj(f):
         raise ValueError(
             f"The variation of {type(problem).__name__} is complex: this is a metric of real densities and fields, and "
-            "its real part alone would give a wrong gradient; a complex amplitude needs a metric that knows the phase."
+            "its real part alone would give a wrong gradient; a complex amplitude needs FubiniStudy, which has a phase."
         )
 
 

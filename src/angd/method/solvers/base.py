@@ -16,6 +16,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PyTree
 
 from angd.method.jacobian import AbstractJacobian
@@ -103,5 +104,6 @@ def check_damping(damping: Any, owner: str) -> None:
     """Refuse a negative or infinite λ in a sentence."""
     if isinstance(damping, str | bool | list | dict | tuple):
         raise ValueError(f"{owner}: damping must be a number, got {damping!r}.")
-    if eqx.is_array_like(damping) and not (0 <= damping < float("inf")):
+    given = eqx.is_array_like(damping) and not isinstance(damping, Tracer)
+    if given and not (0 <= damping < float("inf")):
         raise ValueError(f"{owner}: damping must be finite and ≥ 0, got {damping}.")

@@ -74,7 +74,7 @@ def _trick(prepared: Cholesky | Spectrum, damping: Any, system: Any, c: PyTree) 
 
 
 def _woodbury(prepared: Cholesky | Spectrum, damping: Any, system: AbstractSystem, c: PyTree) -> PyTree:
-    if is_concrete(damping) and damping == 0:
+    if is_concrete(damping) and float(damping) == 0:
         raise ValueError("With more parameters than rows the matrix is singular: give damping > 0.")
     r = combine((1.0, system.right_side()), (-1.0, system.apply(c)))
     inside = system.pull(_unweigh(prepared.solve(damping, system.root * system.push(r)), system.root))

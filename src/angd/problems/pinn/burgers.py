@@ -60,6 +60,14 @@ def burgers(initial: str = "-sin", network: Model | None = None, weight: float =
 
     An odd initial value keeps the solution odd and of period 2, and so is the default network for it; then the walls
     need no condition. With a network that is `Mirrored` in x the equation is asked on [0, 1] × [0, 1] only.
+
+    **Arguments:**
+
+    - `initial`: "-sin", "sin" or "1-cos", the initial value.
+    - `network`: a model in place of the default one.
+    - `weight`: of every condition, against the equation's 1.
+
+    **Returns:** a `Problem`.
     """
     if initial not in INITIAL:
         raise ValueError(f"burgers: initial must be one of {sorted(INITIAL)}, got {initial!r}.")
@@ -88,7 +96,17 @@ def small(initial: str) -> Network | Mirrored:
 
 
 def solution(initial: str, z: np.ndarray, panel: float = 0.02, nodes: int = 16) -> np.ndarray:
-    """u at points (t, x), in float64; `panel` bounds the width of the panels, which early times make narrower."""
+    """u at points (t, x), in float64; `panel` bounds the width of the panels, which early times make narrower.
+
+    **Arguments:**
+
+    - `initial`: "-sin", "sin" or "1-cos".
+    - `z`: points (t, x), shape (n, 2).
+    - `panel`: the largest width of a panel of the quadrature; early times make panels narrower.
+    - `nodes`: Gauss–Legendre nodes of a panel.
+
+    **Returns:** u at the points, shape (n,), in float64.
+    """
     u = np.asarray(INITIAL[initial].h(z[:, 1]), dtype=float).copy()
     for t in np.unique(z[z[:, 0] > 0, 0]):
         y, weights = _quadrature(min(panel, 4 * np.sqrt(2 * NU * t)), nodes)

@@ -68,6 +68,13 @@ def euler(network: Model | None = None, weight: float = 10.0) -> Problem:
     ρ and p are even about the middle and u is odd. The default network is `Mirrored` there, so that the equations are
     asked on the right half only, sees `rays`, gives log ρ and log p, and its residual is `scale_free`. A network of
     your own gives (ρ, u, p) itself and has the plain residual.
+
+    **Arguments:**
+
+    - `network`: a model of (ρ, u, p) in place of the default one.
+    - `weight`: of the condition, against the equation's 1.
+
+    **Returns:** a `Problem`.
     """
     if network is None:
         small = Mirrored(Network((20, 20, 20), 3, embed=rays), axis=1, parity=PARITY, about=MIDDLE)
@@ -101,7 +108,14 @@ def star() -> tuple[float, float, float]:
 
 
 def solution(z: np.ndarray) -> np.ndarray:
-    """(ρ, u, p) at points (t, x): self-similar in (x − ½)/t, symmetric about the middle."""
+    """(ρ, u, p) at points (t, x): self-similar in (x − ½)/t, symmetric about the middle.
+
+    **Arguments:**
+
+    - `z`: points (t, x), shape (n, 2).
+
+    **Returns:** (ρ, u, p) at the points, shape (n, 3).
+    """
     t, x = z.T
     speed = np.where(t > 0, (x - MIDDLE) / np.where(t > 0, t, 1.0), np.where(x < MIDDLE, -np.inf, np.inf))
     right = np.stack(_right_half(np.abs(speed)), axis=1)

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PyTree
 
 from angd.method.metrics import Energy
 from angd.method.samples import Samples
+from angd.problems.models import as_model
 from angd.problems.pinn.domains import Box, Data, Face, Faces
 from angd.problems.pinn.networks import Model
 
@@ -54,7 +55,8 @@ class Problem(eqx.Module):
 
     **Arguments:**
 
-    - `network`: what is sought, a `Network` or any `Model` with `init(key, dimension)`.
+    - `network`: what is sought: a `Network`, any `Model` with `init(key, dimension)`, or a module of Equinox, Flax NNX
+      or Linen (see `angd.as_model`).
     - `domain`: a `Box`.
     - `equation`: `equation(u, z)` sees the field as a function and returns a number or a vector that
       should vanish inside the domain.
@@ -64,7 +66,7 @@ class Problem(eqx.Module):
     **Example:** `Problem(Network((20, 20)), box, lambda u, z: d(u, 0)(z) - d(u, 1, 1)(z), conditions)`
     """
 
-    network: Model
+    network: Model = eqx.field(converter=as_model)
     domain: Box = eqx.field(static=True)
     equation: Equation = eqx.field(static=True)
     conditions: dict[str, Condition]

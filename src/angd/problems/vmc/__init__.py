@@ -13,14 +13,14 @@ from angd._requirements import needs
 for package in ("folx", "blackjax"):
     needs(package, "vmc", "angd.problems.vmc")
 
-from angd.problems.vmc.evaluation import Estimate, evaluate
+from angd.problems.energies import Estimate, RefusedWave, evaluate
 from angd.problems.vmc.ferminet import FermiNet
 from angd.problems.vmc.graded import Graded
 from angd.problems.vmc.hamiltonian import Coulomb, Trap
 from angd.problems.vmc.hartree_fock import HartreeFock
 from angd.problems.vmc.molecules import MOLECULES, Molecule
 from angd.problems.vmc.pretraining import OfHartreeFock, Pretraining
-from angd.problems.vmc.problem import Clipping, GroundState, RefusedWave, energy
+from angd.problems.vmc.problem import Clipping, GroundState, energy
 from angd.problems.vmc.refit import ElectronRefit
 from angd.problems.vmc.sampling import AroundNuclei, GaussianStart, Langevin, Metropolis, Walkers
 

@@ -14,15 +14,12 @@ from jax import lax
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.samples import Samples
+from angd.problems.energies import RefusedWave
 
 Wave = Callable[[PyTree, Array], tuple[Array, Array]]
 CENTRES = ("median", "mean")
 # Sparse Jacobians halve the time for ten electrons and cost a third more for six.
 MANY, SPARSITY = 8, 6
-
-
-class RefusedWave(ValueError):
-    """A wave function that cannot be used, not finite or not antisymmetric; runs that diverge leave such behind."""
 
 
 class Clipping(eqx.Module):
@@ -120,7 +117,10 @@ class GroundState(eqx.Module):
         spins = getattr(self.potential, "spins", None) if spins is None else spins
         if jnp.ndim(x) != 2:
             raise RefusedWave(f"A walker has the shape (particles, coordinates), got {jnp.shape(x)}.")
-        sign, log = signed(self.log_psi(params, x))
+        log_psi = eqx.filter_jit(
+            lambda x: signed(self.log_psi(params, x))
+        )  # one compilation, not one for each operation
+        sign, log = log_psi(x)
         if jnp.iscomplexobj(sign) or jnp.iscomplexobj(log):
             raise RefusedWave(
                 "log_psi must return a real sign and log|ψ|: the phase of a complex wave function is not seen by the "
@@ -131,7 +131,7 @@ class GroundState(eqx.Module):
         for first, count in ((0, spins[0]), (spins[0], spins[1])) if spins else ():
             if count > 1:
                 swapped = x.at[jnp.array([first, first + 1])].set(x[jnp.array([first + 1, first])])
-                other, log_other = self.log_psi(params, swapped)
+                other, log_other = log_psi(swapped)
                 if bool(other == sign) or not bool(jnp.isclose(log, log_other, rtol=1e-3, atol=1e-3)):
                     raise RefusedWave("log_psi is not antisymmetric: its sign must change when two equal spins change.")
 

@@ -5,6 +5,7 @@ proposals follows the acceptance.
 """
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 import blackjax
@@ -64,31 +65,42 @@ class AbstractChain(eqx.Module):
         """Fresh walkers, settled."""
         place, settle = jax.random.split(key)
         walkers = Walkers(self.start(place, self.walkers), self.width)
-        return self._run(settle, problem, params, walkers, self.burn_in)
+        if self.burn_in < 1:
+            return walkers
+        return self._run(settle, problem, params, self._begun(problem, params, walkers), self.burn_in)
 
     def move(self, key: Array, problem: DensityProblem, params: PyTree, samples: Walkers) -> Walkers:
         """The same walkers, some moves later; those where ρ is not finite are replaced by copies of others."""
-        return self._run(key, problem, params, respawn(problem, params, samples), self.moves)
+        return self._run(key, problem, params, respawn(self._begun(problem, params, samples)), self.moves)
 
-    def _run(self, key: Array, problem: DensityProblem, params: PyTree, samples: Walkers, count: int) -> Walkers:
-        def log_density(x: Array) -> Array:
-            value = problem.log_density(params, x)
-            return jnp.where(jnp.isnan(value), -jnp.inf, value)
+    def _begun(self, problem: DensityProblem, params: PyTree, samples: Walkers) -> Walkers:
+        """Walkers with what blackjax keeps of each, its place and log ρ there, in place of x."""
+        start = self.transition(_log_density(problem, params), samples.width)[0]
+        return eqx.tree_at(lambda walkers: walkers.x, samples, jax.vmap(lambda x: start(x))(samples.x))
 
-        init = jax.vmap(lambda x: self.transition(log_density, samples.width)[0](x))
+    def _run(self, key: Array, problem: DensityProblem, params: PyTree, begun: Walkers, count: int) -> Walkers:
+        log_density = _log_density(problem, params)
 
         def once(carry: tuple[Any, Array], key: Array) -> tuple[tuple[Any, Array], Array]:
             states, width = carry
             step = self.transition(log_density, width)[1]
-            states, info = jax.vmap(step)(jax.random.split(key, samples.omega.shape[0]), states)
+            states, info = jax.vmap(step)(jax.random.split(key, begun.omega.shape[0]), states)
             accepted = jnp.mean(info.acceptance_rate)
             factor = jnp.where(accepted > self.target + 0.05, 1.05, jnp.where(accepted < self.target - 0.05, 0.95, 1.0))
             return (states, (width * factor).astype(width.dtype)), accepted
 
-        if count < 1:
-            return samples
-        (states, width), rates = lax.scan(once, (init(samples.x), samples.width), jax.random.split(key, count))
-        return Walkers(states.position, width, jnp.mean(rates), samples.respawned, samples.omega)
+        (states, width), rates = lax.scan(once, (begun.x, begun.width), jax.random.split(key, count))
+        return Walkers(states.position, width, jnp.mean(rates), begun.respawned, begun.omega)
+
+
+def _log_density(problem: DensityProblem, params: PyTree) -> Callable[[Array], Array]:
+    """log ρ at one place; where it is not a number, no walker goes."""
+
+    def log_density(x: Array) -> Array:
+        value = problem.log_density(params, x)
+        return jnp.where(jnp.isnan(value), -jnp.inf, value)
+
+    return log_density
 
 
 class Metropolis(AbstractChain):
@@ -171,10 +183,9 @@ def check_chain(chain: AbstractChain) -> None:
         raise ValueError(f"{type(chain).__name__}: it takes moves ≥ 1, burn_in ≥ 0, width > 0 and 0 < target < 1.")
 
 
-def respawn(problem: DensityProblem, params: PyTree, samples: Walkers) -> Walkers:
-    """Walkers where log ρ is not a number become copies of ones where it is."""
-    logs = jax.vmap(problem.log_density, (None, 0))(params, samples.x)
-    found = samples.masked(~jnp.isfinite(logs)).weighed_as(samples)
+def respawn(begun: Walkers) -> Walkers:
+    """Walkers where log ρ, known of each, is not finite become copies of ones where it is."""
+    found = begun.masked(~jnp.isfinite(begun.x.logdensity)).weighed_as(begun)
     assert isinstance(found, Walkers)
     return found
 

@@ -23,9 +23,13 @@ from angd.method.jacobian.taps.walk import Walk
 class Group(eqx.Module):
     """Uses of one leaf that share an arrangement: ∂f_c/∂leaf = arrangementᵀ(Σ_t a[c, b, t, i] g[c, b, t, o]).
 
-    **Attributes:** `arrangement` maps the leaf to (B, in, out). `a` has no axis of output components (c = 1) unless
-    the function uses the transpose of the leaf as well. Under `vmap` both arrays have leading sample axes. `biases`
-    are the leaves that are added to the outputs of some t and used nowhere else.
+    **Attributes:**
+
+    - `arrangement`: maps the leaf to (B, in, out).
+    - `a`: activations; no axis of output components (c = 1) unless the function uses the transpose of the leaf as well.
+      Under `vmap` with leading sample axes.
+    - `g`: cotangents, likewise.
+    - `biases`: leaves that are added to the outputs of some t and used nowhere else.
     """
 
     arrangement: Arrangement = eqx.field(static=True)
@@ -37,8 +41,13 @@ class Group(eqx.Module):
 class Leaf(eqx.Module):
     """All uses of one parameter leaf.
 
-    **Attributes:** `separate` says that no entry of the leaf occurs twice among the groups' arrangements, so that their
-    kernels add up without cross terms.
+    **Attributes:**
+
+    - `name`: where the leaf is in the parameters.
+    - `shape`: of the leaf.
+    - `separate`: no entry of the leaf occurs twice among the groups' arrangements, so that their kernels add up without
+      cross terms.
+    - `groups`: its uses, those of one arrangement together.
     """
 
     name: str = eqx.field(static=True)
@@ -48,7 +57,13 @@ class Leaf(eqx.Module):
 
 
 class Taps(eqx.Module):
-    """Value of f and, for each leaf of the parameters in order, its factors."""
+    """Value of f and, for each leaf of the parameters in order, its factors.
+
+    **Attributes:**
+
+    - `value`: f there.
+    - `leaves`: factors of each leaf of the parameters, in order.
+    """
 
     value: Float[Array, "*n"]
     leaves: tuple[Leaf, ...]
@@ -76,6 +91,14 @@ def taps(f: Callable[..., Any], params: PyTree, x: PyTree) -> Taps:
     """Factors of ∂f(params, x)/∂params at one sample x; `vmap` it over samples.
 
     Exact for every function JAX can differentiate: uses that have no factors go through reverse mode.
+
+    **Arguments:**
+
+    - `f`: `f(params, x)`, a scalar or a vector.
+    - `params`: where to differentiate, a pytree of arrays.
+    - `x`: one sample.
+
+    **Returns:** `Taps`.
     """
     closed = jax.make_jaxpr(f)(params, x)
     # What nested derivatives leave unused would be tapped with a cotangent of zero.

@@ -42,10 +42,38 @@ class Arrangement:
 
 @lru_cache(maxsize=64)
 def index(arrangement: Arrangement) -> np.ndarray:
-    """Which entry of the leaf sits where: the arrangement of 0, 1, 2, ..."""
-    with jax.ensure_compile_time_eval():
-        entries = jnp.arange(int(np.prod(arrangement.source)), dtype=jnp.int32).reshape(arrangement.source)
-        return np.asarray(arrangement(entries))
+    """Which entry of the leaf sits where: the arrangement of 0, 1, 2, ...
+
+    It is computed by numpy: JAX would compile every move of every shape, seconds for a network of many layers.
+    """
+    entries = np.arange(int(np.prod(arrangement.source)), dtype=np.int32).reshape(arrangement.source)
+    for op, args in arrangement.ops:
+        entries = MOVED[op](entries, *args)
+    return entries
+
+
+def _spread(x: np.ndarray, shape: Sequence[int], axes: Sequence[Any]) -> np.ndarray:
+    """`lax.broadcast_in_dim`."""
+    aligned = [x.shape[axes.index(axis)] if axis in axes else 1 for axis in range(len(shape))]
+    return np.broadcast_to(x.reshape(aligned), tuple(shape))
+
+
+def _cut(
+    x: np.ndarray, starts: Sequence[int], stops: Sequence[int], strides: Sequence[int] | None = None
+) -> np.ndarray:
+    """`lax.slice`."""
+    return x[tuple(slice(*each) for each in zip(starts, stops, strides or (1,) * x.ndim, strict=True))]
+
+
+# What moves entries, and the same in numpy.
+MOVED: dict[Callable[..., Any], Callable[..., np.ndarray]] = {
+    lax.transpose: np.transpose,
+    lax.reshape: np.reshape,
+    lax.squeeze: np.squeeze,
+    lax.rev: np.flip,
+    lax.broadcast_in_dim: _spread,
+    lax.slice: _cut,
+}
 
 
 def transposed(one: Arrangement, other: Arrangement) -> bool | None:

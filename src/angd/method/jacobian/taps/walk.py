@@ -21,7 +21,7 @@ from angd.method.jacobian.taps.views import MOVES, View, rescale
 
 LOOPS = ("scan", "while", "cond")
 TRIPS = 128  # steps of a loop that are walked one by one; longer ones would take long to compile
-LINEAR = ("add", "add_any", "sub", "mul", "div")
+LINEAR = ("add", "add_any", "sub", "mul", "div", "complex of two parameters")  # the last joins pairs of real ones
 TURNS = ("transpose", "reshape", "squeeze")
 
 

@@ -10,8 +10,11 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.samples import check_start
-from angd.problems.vmc.problem import GroundState, RefusedWave
 from angd.tree import in_precision
+
+
+class RefusedWave(ValueError):
+    """A wave function that cannot be used, not finite or not antisymmetric; runs that diverge leave such behind."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +43,14 @@ class Estimate:
     bad: int
 
 
-def evaluate(problem: GroundState, params: PyTree, chain: Any, key: Array, measurements: int = 100) -> Estimate:
+def evaluate(problem: Any, params: PyTree, chain: Any, key: Array, measurements: int = 100) -> Estimate:
     """The energy on fresh walkers, in the precision of the parameters; training energies are not used, they lie.
 
     **Arguments:**
 
-    - `problem`: a `GroundState`.
+    - `problem`: a `GroundState` or a `LatticeState`.
     - `params`: of its wave function.
-    - `chain`: a Markov chain, such as `Metropolis` or `Graded`.
+    - `chain`: a Markov chain, such as `Metropolis`, `Graded` or `Exchange`.
     - `key`: of the chain.
     - `measurements`: how often the walkers are measured, at least 4; the chain moves in between.
 
@@ -62,7 +65,7 @@ def evaluate(problem: GroundState, params: PyTree, chain: Any, key: Array, measu
     rows, rates = [], []
     for k in range(measurements):
         walkers = _like(params, move(jax.random.fold_in(run, k), problem, params, walkers))
-        rows.append(np.asarray(local(params, walkers.x), float))
+        rows.append(np.real(np.asarray(local(params, walkers.x))).astype(float))
         rates.append(float(walkers.acceptance))
     return summarise(np.stack(rows), float(np.mean(rates)))
 
@@ -86,6 +89,16 @@ def final_energy(
     return asdict(found) | {"standard_error": found.error, "error": above}
 
 
+def exact_energy(problem: Any, params: PyTree, states: Any, reference: float | None) -> dict[str, float]:
+    """The same where all states can be summed, by a sampler with `energy(problem, params)`.
+
+    **Returns:** `energy`, its `error` above the reference, a `standard_error` of 0, and the number of `states`.
+    """
+    energy = float(eqx.filter_jit(states.energy)(problem, params))
+    above = float("nan") if reference is None else energy - reference
+    return {"energy": energy, "error": above, "standard_error": 0.0, "states": float(states.basis.size)}
+
+
 def _like(params: PyTree, walkers: Any) -> Any:
     """Walkers in the precision of the parameters, if these have any."""
     leaves = [leaf for leaf in jax.tree.leaves(params) if eqx.is_inexact_array(leaf)]
@@ -98,7 +111,7 @@ def summarise(energies: Float[np.ndarray, "T N"], acceptance: float) -> Estimate
     """From T measurements of N chains."""
     bad = ~np.isfinite(energies)
     if bad.all():
-        raise RefusedWave("evaluate: no local energy is finite: check log_psi, its parameters and the potential.")
+        raise RefusedWave("evaluate: no local energy is finite: check log ψ, its parameters and the potential.")
     clean = np.where(bad, np.nan, energies)
     mean, variance = float(np.nanmean(clean)), float(np.nanvar(clean))
     filled = np.where(bad, mean, energies)
