@@ -61,11 +61,15 @@ def test_a_report_stands_alone_and_says_how_to_repeat_every_run(compared):
     outline = Outline()
     outline.feed(page)
     assert outline.loads == []
-    assert (outline.tags.count("svg"), outline.tags.count("img")) == (2, 2)
-    assert "error, training loss, test loss against steps" in page
+    assert outline.tags.count("img") == 1 + 1 + 2 * 2, "without scripts, the solution, errors of two methods"
+    assert "relative L² error, test loss, training loss against CPU seconds and steps" in page
     assert "prefers-color-scheme: dark" in page
+    assert "∂ₜu = 0.1 ∂ₓₓu" in page
     assert "angd run heat sgd --seed 1 --steps 8" in page
-    assert {path.name for path in (folder / "report").iterdir()} == {"report.html", "heat.png", "heat.pdf", "heat.csv"}
+    made = {path.name for path in (folder / "report").iterdir()}
+    files = {f"heat{end}" for end in (".png", "-dark.png", ".pdf", ".svg", ".csv")}
+    files |= {f"heat-solution{end}" for end in (".png", "-dark.png", ".pdf", ".svg")}
+    assert made == files | {"report.html"}
     with open(folder / "report" / "heat.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 4 * 8
@@ -130,14 +134,14 @@ def test_a_browser_shows_the_figures_in_light_and_dark_on_phone_and_desktop(comp
     """No error on the console; the page has the colours of its theme; the figure's curves are there."""
     from matplotlib import image
 
-    from angd.view.theme import DARK, LIGHT
+    from angd.view.theme import DARK, LIGHT, styles
 
     folder, _ = compared
     said = screenshot(folder / "report" / "report.html", tmp_path / "page.png", width, dark)
     assert "CONSOLE" not in said
     pixels = (image.imread(tmp_path / "page.png")[:, :, :3] * 255).round().astype(int)
     assert abs(int(pixels[5, 5].mean()) - (25 if dark else 255)) < 5
-    colour = (DARK if dark else LIGHT).colours[0]
+    colour = styles(["adam"], DARK if dark else LIGHT)["adam"].colour
     wanted = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
     assert (abs(pixels - wanted).sum(2) < 12).sum() > 100
 

@@ -83,7 +83,7 @@ def test_a_file_is_compared_with_adam_and_reported_with_its_solution(front, caps
     page = (front / "all" / "report" / "report.html").read_text(encoding="utf-8")
     assert "No solution is known" in page
     assert "angd run front.py adam --seed 1 --steps 12" in page
-    assert page.count("<img") == 2
+    assert page.count("<img") == 6, "without scripts, the solution, and that of each method in light and dark"
 
 
 def test_a_changed_file_is_told_and_a_missing_one_refused(front, capsys):

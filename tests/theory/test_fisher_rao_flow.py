@@ -125,3 +125,17 @@ def test_enough_friction_keeps_the_density_positive():
     solution = angd.solve_flow(manifold, angd.MeanEnergy(manifold, V), angd.ARGFlow(alpha=alpha), rho0, 0.0, 4.0)
     assert solution.result == angd.RESULTS.successful
     assert solution.exit_time is None
+
+
+def test_relative_entropy_turns_a_density_back():
+    """The exception to E16: from the same rest, without friction, a linear energy takes a density to zero and the
+    relative entropy does not, because it is largest where the density vanishes."""
+    manifold, start = angd.FisherRaoManifold.simplex(2), jnp.array([0.97, 0.03])
+    entropy = angd.RelativeEntropy(manifold, jnp.array([0.5, 0.5]))
+    energy = angd.MeanEnergy(manifold, jnp.array([1.0, 0.0]))
+    flow = angd.ARGFlow(alpha=0.0)
+    turned = angd.solve_flow(manifold, entropy, flow, start, 0.0, 30.0)
+    left = angd.solve_flow(manifold, energy, flow, start, 0.0, 30.0)
+    assert turned.result == angd.RESULTS.successful
+    assert 0.029 < turned.rho.min() < 0.031
+    assert left.result == angd.RESULTS.left_manifold

@@ -466,19 +466,22 @@ def test_progress_says_what_happens_where_there_is_no_terminal():
 
     from rich.console import Console
 
+    from angd.train.loop import Budget, TrainState
+    from angd.train.pace import Plan
     from angd.view.progress import Watch
 
     text = io.StringIO()
-    with Watch("heat", lambda state: state.k / 10, Console(file=text)) as watch:
+    with Watch("heat", Plan(Budget(steps=10)), Console(file=text, width=300)) as watch:
         for k in (1, 2):
             watch.due = 0.0
-            state = SimpleNamespace(k=k, rejected=2)
+            state = TrainState(None, k=k, rejected=2, seconds=0.5 * k, cpu_seconds=0.5 * k)
             record = Record(k, 0, 0, {}, True, False, "", None, {"u": 0.25}, {"acceptance": 0.5, "masked": 1.0})
             watch(state, SimpleNamespace(loss=0.5, damping=1e-3, norm=0.1, accepted=k == 1), record)
     first, second, third = text.getvalue().splitlines()
     assert first == "heat: compiling"
     assert "of compilation" in second
     assert "heat: 20%, step 2, loss 5.00e-01, error 2.50e-01, " in third
+    assert "4 s left" in third
     assert "rejected (2), λ 1.0e-03, |d| 1.0e-01, acceptance 50%, masked 1" in third
 
 

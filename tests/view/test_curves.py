@@ -33,7 +33,7 @@ def test_what_is_drawn_depends_on_what_is_known(tmp_path):
     plain = Record(1, 0.0, 0.0, {"loss": 1.0}, True, False, "")
     known = Record(1, 0.0, 0.0, {"loss": 1.0}, True, False, "", 2.0, {"u": 0.1})
     assert quantities([folder("a", None, plain)]) == ("loss",)
-    assert quantities([folder("b", "fields", known)]) == ("error", "loss", "test_loss")
+    assert quantities([folder("b", "fields", known)]) == ("error", "test_loss", "loss")
     assert quantities([folder("c", "energy", record(1, 0.1))]) == ("energy",)
 
 
@@ -45,7 +45,7 @@ def test_solutions_are_drawn_over_time_and_at_one_time():
     t, x = (part.ravel() for part in np.meshgrid([0.0, 0.5, 1.0], np.linspace(0, 1, 5), indexing="ij"))
     over_time = {"z": np.stack([t, x], 1), "u found": t + x, "u exact": t + x + 1e-3}
     titles = [panel.get_title() for panel in draw_solution(over_time).axes]
-    assert titles[:3] == ["u(t, x)", "u (dots: exact)", "log₁₀ of the error of u"]
+    assert titles[:3] == ["u(t, x)", "u (dots: exact)", "log₁₀ |error of u|"]
     last = {name: values[10:] for name, values in over_time.items()}
     (panel,) = draw_solution(last | {"p found": x[10:], "p exact": x[10:]}, DARK).axes[:1]
     assert panel.get_title() == "u at t = 1"

@@ -26,7 +26,12 @@ _SLACK = 1e-9  # rounding in the derivative of a schedule
 class Conditions(eqx.Module):
     """By how much each condition of the theorem holds along the trajectory (negative: violated).
 
-    `convexity` is −g(log_ρ ρ*, grad L) − (L − L*), all of convexity that the proof uses.
+    **Attributes:**
+
+    - `positive_weight`: (i), w.
+    - `slow_weight`: (ii), (α − 3) w − t ẇ.
+    - `bounded_beta`: (iii), 4 t w − (α − 1) κ β.
+    - `convexity`: −g(log_ρ ρ*, grad L) − (L − L*), all of convexity that the proof uses.
     """
 
     positive_weight: Float[Array, "T"]
@@ -50,7 +55,15 @@ class Conditions(eqx.Module):
 
 
 class Certificate(eqx.Module):
-    """The theorem's quantities at the saved times."""
+    """The theorem's quantities at the saved times.
+
+    **Attributes:**
+
+    - `alpha`: α of the friction α/t.
+    - `lyapunov`: E at the saved times, shape (T,).
+    - `bound`: E(t₀) / (t² w), which bounds L − L*, shape (T,).
+    - `conditions`: by how much the conditions hold.
+    """
 
     alpha: float
     lyapunov: Float[Array, "T"]

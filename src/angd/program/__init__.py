@@ -1,8 +1,8 @@
 """The program: thin commands on the library."""
 
-import sys
 from importlib.util import find_spec
 
+from angd.program.terminal import tell
 from angd.train.signals import Stopped, Stopper, end_at_once, ignore_signals
 
 NEEDED = ("tyro", "rich", "matplotlib", "jinja2", "filelock")
@@ -14,7 +14,7 @@ def start() -> int:
         Stopper(end_at_once).install()
         code = _start()
     except Stopped as stop:
-        print(f"angd: {stop}", file=sys.stderr)
+        tell(str(stop))
         code = stop.code
     ignore_signals()
     return code
@@ -24,7 +24,7 @@ def _start() -> int:
     """Say in one sentence what is missing, or run the command."""
     missing = [package for package in NEEDED if find_spec(package) is None]
     if missing:
-        print(f"angd: the program needs {', '.join(missing)}: pip install 'angd[program]'", file=sys.stderr)
+        tell(f"the program needs {', '.join(missing)}: pip install 'angd[program]'")
         return 1
     from angd.program.main import main
 

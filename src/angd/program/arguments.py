@@ -11,12 +11,15 @@ from dataclasses import Field, field, fields, make_dataclass
 from difflib import get_close_matches
 from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import tyro
 
+from angd.problems.library import TASKS
 from angd.problems.lookup import check_task
+from angd.program.help import with_help
 from angd.recipes.base import INFINITE, Recipe, kind_of
+from angd.recipes.choice import suited
 from angd.recipes.named import named
 from angd.train.config import Config, usual_recipe
 from angd.train.folder import RunFolder
@@ -25,7 +28,9 @@ from angd.train.folder import RunFolder
 Whole = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")]
 Number = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")]
 Place = Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")]
-Size = Annotated[str | None, tyro.conf.arg(metavar="small|paper", help_behavior_hint="")]
+Size = Annotated[str | None, tyro.conf.arg(metavar="small|paper", help_behavior_hint="(default: small)")]
+Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")]
+Paper = Annotated[Literal["narrow", "wide"] | None, tyro.conf.arg(metavar="narrow|wide", help_behavior_hint="")]
 PLACES = ("--out", "--resume", "--config", "--from")  # options whose empty word would be the present folder
 # What options of the first version are called now.
 OLD = {
@@ -78,7 +83,10 @@ def recipe_of(rest: Sequence[str]) -> Recipe | None:
         return None
     check_task(places[0], {})
     name = places[1] if len(places) > 1 else usual_recipe(places[0], {})
-    return None if name is None else named(name).recipe
+    if name is None:
+        return None
+    recipe = named(name).recipe
+    return suited(recipe, TASKS[places[0]], name=name) if places[0] in TASKS else recipe
 
 
 def _given_config(rest: Sequence[str], has_task: bool) -> Config | None:
@@ -109,7 +117,9 @@ def _option(spec: Field[Any], value: Any, several: bool) -> tuple[Any, Any]:
     about, kind = spec.metadata, kind_of(spec)
     shown = "inf" if value == INFINITE else value
     if kind is bool and not several:
-        return Annotated[bool, tyro.conf.arg(help=about.get("about", ""))], field(default=value)
+        hint = f"(default: {'on' if value else 'off'})"
+        text = about.get("about", "")
+        return Annotated[bool, tyro.conf.arg(help=text, help_behavior_hint=hint)], field(default=value)
     metavar = {int: "INT", float: "FLOAT"}.get(kind, "TEXT")
     metavar = "|".join(map(str, about["choices"])) if "choices" in about else metavar
     bounds = f", from {about['low']:g} to {about['high']:g}" if "low" in about else ""
@@ -139,6 +149,9 @@ def _read(kind: type, rest: Sequence[str], prog: str) -> Any:
     said = io.StringIO()
     try:
         with redirect_stderr(said):
+            if not {"-h", "--help"}.isdisjoint(rest):
+                with_help(kind, prog, lambda: tyro.cli(kind, prog=prog, args=["--help"]))
+                raise SystemExit(0)
             return tyro.cli(kind, prog=prog, args=list(rest))
     except SystemExit as stop:
         if stop.code:

@@ -10,6 +10,7 @@ from typing import Any
 from angd.address import blame
 from angd.program.arguments import parse
 from angd.program.commands.compare import CompareOptions, run_compare
+from angd.program.commands.completion import CompletionOptions, run_completion
 from angd.program.commands.evaluate import EvaluateOptions, run_evaluate
 from angd.program.commands.flow import FlowOptions, run_flow
 from angd.program.commands.listing import ListOptions, run_list
@@ -17,6 +18,7 @@ from angd.program.commands.report import ReportOptions, run_report
 from angd.program.commands.reproduce import ReproduceOptions, run_reproduce
 from angd.program.commands.run import RunOptions, run_run
 from angd.program.commands.sweep import SweepOptions, run_sweep
+from angd.program.terminal import tell
 from angd.train.signals import Stopped, Stopper, end_at_once
 
 COMMANDS: dict[str, tuple[type, Any]] = {
@@ -28,6 +30,7 @@ COMMANDS: dict[str, tuple[type, Any]] = {
     "reproduce": (ReproduceOptions, run_reproduce),
     "flow": (FlowOptions, run_flow),
     "list": (ListOptions, run_list),
+    "completion": (CompletionOptions, run_completion),
 }
 REPEATED = ("compare", "sweep", "reproduce")  # commands that go on when they are given again
 LONGEST = 300  # letters of a word that is repeated in full
@@ -40,7 +43,8 @@ HELP = """angd: accelerated natural gradient descent on parametric manifolds
   angd report DIR…           one page about runs
   angd reproduce FIGURE      a figure of the paper
   angd flow                  integrate a continuous flow, and draw it against the proven rate
-  angd list                  what can be run by name
+  angd list [NAME]           what can be run by name, or more about one of them
+  angd completion SHELL      complete words in bash or zsh
 
   angd COMMAND --help tells more; angd run burgers energy --help has the options of a recipe.
   A first try: angd run heat"""
@@ -48,7 +52,7 @@ HELP = """angd: accelerated natural gradient descent on parametric manifolds
 
 def say(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
     """A warning as a sentence; where in the code it arose is for developers."""
-    print(f"angd: {message}", file=sys.stderr)
+    tell(str(message))
 
 
 def shortened(sentence: str) -> str:
@@ -75,20 +79,20 @@ def _main(argv: Sequence[str]) -> int:
         print(f"angd {version('angd')}")
         return 0
     if any("\0" in word for word in argv):
-        print("angd: an argument holds a zero character, which no name or number has.", file=sys.stderr)
+        tell("an argument holds a zero character, which no name or number has.")
         return 2
     try:
         options = parse(argv, {name: kind for name, (kind, _) in COMMANDS.items()})
         options.check()
         return COMMANDS[argv[0]][1](options)
     except ValueError as error:
-        print(f"angd: {shortened(str(error))}", file=sys.stderr)
+        tell(shortened(str(error)))
         return 2
     except ImportError as error:
-        print(f"angd: {error}", file=sys.stderr)
+        tell(str(error))
         return 1
     except OSError as error:
-        print(f"angd: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
+        tell(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
         return 1
     except KeyboardInterrupt as stop:
         return _stopped(stop, argv[0])
@@ -96,14 +100,14 @@ def _main(argv: Sequence[str]) -> int:
         theirs = blame(error)
         if theirs is None:
             raise
-        print(f"angd: {theirs}", file=sys.stderr)
+        tell(theirs)
         return 1
 
 
 def _stopped(stop: KeyboardInterrupt, command: str) -> int:
     """Say how to go on, where one can."""
     sentence = "stopped; the same command goes on." if command in REPEATED else str(stop) or "interrupted."
-    print(f"angd: {sentence}", file=sys.stderr)
+    tell(sentence)
     return stop.code if isinstance(stop, Stopped) else 130
 
 

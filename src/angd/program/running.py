@@ -1,20 +1,21 @@
 """Runs under the eyes of a person: progress, signals, figures at the end."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 from angd.problems.task import Task
+from angd.program.terminal import linked, tell
 from angd.train.config import Config
 from angd.train.folder import RunFolder
 from angd.train.progress import Silent
-from angd.train.run import Run, budget_of
+from angd.train.run import Run
 from angd.train.setup import prepare
 from angd.train.signals import Stopped, Stopper
 from angd.view.curves import draw_run
 from angd.view.progress import Watch
 from angd.view.report import write_report
 from angd.view.table import short, table, verdict
+from angd.view.verdict import gains
 
 WIDTH = 100  # of a table that goes to a file
 COLUMNS = {"recipe": str, "seeds": str, "steps": str, "seconds": "{:.0f}".format, "cpu_seconds": "{:.0f}".format}
@@ -23,12 +24,14 @@ MEASURES = ("loss", "test_loss", "error", "apart")
 
 def trained(run: Run, title: str, quiet: bool = False) -> None:
     """Train to the end, or to a signal, and draw the figures of the folder."""
-    watch = (Silent if quiet else Watch)(title, budget_of(run.config).spent)
+    watch = (Silent if quiet else Watch)(title, run.plan)
+    run.watched_by(watch)
     assert run.folder is not None
 
     def ask(name: str, number: int) -> None:
         assert run.folder is not None
         run.asked_to_stop(f"{name}; go on with: angd run --resume {run.folder.path}", number)
+        watch.stopping()
 
     try:
         with Stopper(ask) as stopper, watch:
@@ -36,7 +39,9 @@ def trained(run: Run, title: str, quiet: bool = False) -> None:
             for _ in run.records(watch):
                 pass
             stopper.uninterrupted(True)
-            draw_run(run.folder)
+            if watch.steps or not run.folder.figures.exists():
+                watch.doing("drawing figures")
+                draw_run(run.folder)
     except Stopped as stop:  # somebody did not want to wait for the end of the step
         raise Stopped(stop.number, run.stop[0] if run.stop else str(stop)) from None
 
@@ -54,7 +59,7 @@ def train_all(folder: Path, configs: dict[str, Config], task: Task, quiet: bool 
         if run.stop is not None:
             raise Stopped(run.stop[1] - 128)
         if run.code:
-            print(f"angd: {name}: {run.result}", file=sys.stderr)
+            tell(f"{name}: {run.result}")
 
 
 def conclude(folder: Path, names: list[str], title: str) -> tuple[list[dict[str, Any]], Path]:
@@ -63,7 +68,9 @@ def conclude(folder: Path, names: list[str], title: str) -> tuple[list[dict[str,
     rows, page = table(runs), write_report([run.path for run in runs], folder / "report")
     print_table(title, rows)
     print(verdict(rows))
-    print(f"report: {page}")
+    for line in gains(rows):
+        print(line)
+    print(f"report: {linked(page)}")
     return rows, page
 
 

@@ -35,7 +35,10 @@ class Damaged(ValueError):
 class Checkpoints:
     """The last `KEEP` and the best, by step.
 
-    **Arguments:** `path`, a folder; `of`, what is run, as JSON can hold it: a checkpoint of something else is refused.
+    **Arguments:**
+
+    - `path`: a folder.
+    - `of`: what is run, as JSON can hold it: a checkpoint of something else is refused.
     """
 
     def __init__(self, path: Path, of: Mapping[str, Any]):

@@ -39,7 +39,11 @@ class Config:
     - `recipe`: a name or address of a recipe, None until the task is known and has chosen; for an optimiser that was
       made in Python, what it looks like.
     - `options`: those of the recipe that differ from its defaults, all of them once the task is known.
-    - `arguments` of the task: `network`, `charge`, `spin`.
+    - `arguments`: of the task, `network`, `charge`, `spin`.
+    - `seed`: for parameters and samples.
+    - `precision`: "f64" or "f32".
+    - `steps`, `seconds`, `cpu_seconds`: the budget; None is no limit.
+    - `max_rejections`: so many rejected steps in a row end the run.
     - `recover`: go back to the last good state after so many steps in a row that are not finite; 0 is never.
     - `source`: the user's file and a hash of its text.
     - `start`: of a branch, the folder and the step whose parameters it starts from, and a hash of them.
@@ -167,6 +171,8 @@ class Config:
 
 def usual_recipe(task: str, arguments: Mapping[str, Any]) -> str | None:
     """What a built-in task or a molecule is run with when nobody says; None where only the task itself can say."""
+    if task in TASKS and TASKS[task].recipe is not None:
+        return TASKS[task].recipe
     if is_density(task):
         return "angd-fr"
     if task not in TASKS:

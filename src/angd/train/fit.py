@@ -29,9 +29,10 @@ from angd.train.config import Config, check_settings
 from angd.train.folder import Record, RunFolder
 from angd.train.loop import TrainState
 from angd.train.progress import Lines, Silent
-from angd.train.run import NUMBERS, Callback, Run, budget_of, identity
+from angd.train.run import NUMBERS, Callback, Run, identity
 from angd.train.setup import Setup, assemble, prepare
 
+DRAWS = 1000  # samples in every step, for a method that does not say how many
 HISTORY = (*NUMBERS, "accepted", "restarted")
 
 
@@ -179,7 +180,7 @@ def fit(
     _warn_of_precision(made)
     setup = _spread(_setup(task, made, key), mesh)
     run = Run(setup, config, None if folder is None else Path(folder), callback=callback)
-    return _train(run, _progress(task, config, progress))
+    return _train(run, _progress(run, progress))
 
 
 def load(folder: str | Path, problem: Any = None, params: PyTree = None) -> Fit:
@@ -270,6 +271,8 @@ def _optimiser(method: Any) -> Any:
 def _setup(task: Task, method: Any, seed: int) -> Setup:
     if isinstance(method, Recipe):
         return prepare(task, method, seed)
+    if task.samples is None and task.is_drawn:
+        return assemble(task, task.problem, [Phase(method, task.draws(DRAWS))], seed)
     if task.samples is None and not hasattr(task.problem, "places"):
         raise ValueError(f"fit: where should {task.name} be sampled? Give samples=: Samples, or a function that draws.")
     sampler = as_sampler(task.samples, task.name) if task.samples is not None else _uniform(task)
@@ -300,15 +303,15 @@ def _warn_of_precision(method: Any) -> None:
         )
 
 
-def _progress(task: Task, config: Config, wanted: bool) -> Lines:
-    title, share = f"{task.name}, {str(config.recipe).partition('(')[0]}", budget_of(config).spent
+def _progress(run: Run, wanted: bool) -> Lines:
+    title = f"{run.setup.task.name}, {str(run.config.recipe).partition('(')[0]}"
     if not wanted:
-        return Silent(title, share)
+        return Silent(title, run.plan)
     if find_spec("rich") is None:
-        return Lines(title, share)
-    from angd.view.progress import Watch
+        return Lines(title, run.plan)
+    from angd.view.progress import watch
 
-    return Watch(title, share)
+    return watch(title, run.plan)
 
 
 def _train(run: Run, watch: Lines) -> Fit:
@@ -320,6 +323,7 @@ def _train(run: Run, watch: Lines) -> Fit:
         rows.append(_row(state, info))
         watch(state, info, last)
 
+    run.watched_by(watch)
     with watch:
         try:
             records.extend(run.records(on_step))

@@ -42,6 +42,7 @@ class Record:
     - `errors`: those against what is known, by field, or of the energy.
     - `observables`: what the task wants to see, and how a Markov chain does: `acceptance` of the last moves, how many
       walkers were `respawned` in all because ψ was not finite, and of how many the local energy is not (`masked`).
+    - `phase`: the number of the phase of training, 0 for the first.
     """
 
     step: int
@@ -54,6 +55,7 @@ class Record:
     test_loss: float | None = None
     errors: dict[str, float | None] = field(default_factory=dict)
     observables: dict[str, float | None] = field(default_factory=dict)
+    phase: int = 0
 
     @property
     def loss(self) -> float | None:
@@ -71,7 +73,12 @@ class Record:
 
 
 class RunFolder:
-    """The files of one run."""
+    """The files of one run.
+
+    **Arguments:**
+
+    - `path`: the folder, which need not exist.
+    """
 
     def __init__(self, path: Path):
         self.path = path

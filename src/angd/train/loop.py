@@ -28,7 +28,14 @@ RATIO = 1.02  # of the numbers of steps at which one evaluates
 
 @dataclass(frozen=True)
 class Budget:
-    """Stop at the first that is reached."""
+    """Stop at the first that is reached.
+
+    **Attributes:**
+
+    - `steps`: of all phases together.
+    - `seconds`: of the clock, without the time between steps.
+    - `cpu_seconds`: of the process, likewise.
+    """
 
     steps: float = INFINITE
     seconds: float = INFINITE
@@ -103,7 +110,13 @@ def train(
 
     Send "retry" to take the last step again, from where it began and with other random numbers.
 
-    **Arguments:** `problem`; `phases`; `start`; `key` for all random numbers; `budget`.
+    **Arguments:**
+
+    - `problem`: what is trained.
+    - `phases`: one after the other.
+    - `start`: where the run stands before the first step.
+    - `key`: for all random numbers.
+    - `budget`: when to stop.
 
     **Returns:** a generator of states and infos, whose numbers are on the host.
     """

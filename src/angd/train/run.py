@@ -16,6 +16,7 @@ from angd.train.config import FREE, Config
 from angd.train.environment import different_versions, environment
 from angd.train.folder import Record, RunFolder, finite
 from angd.train.loop import Budget, TrainState, is_evaluated, train
+from angd.train.pace import Plan
 from angd.train.recovery import MOST, RECOVERED, Recovery, cautious, told
 from angd.train.setup import Setup
 from angd.tree import count
@@ -46,7 +47,9 @@ class Run:
     - `path`: its folder, None for a run in memory.
     - `save_seconds`: time between checkpoints.
     - `judged`: steps at which the final evaluation is made as well, and is the test loss.
-    - `callback(state, info)`: called after every step; may return "stop" or "retry".
+    - `callback`: called as `callback(state, info)` after every step; may return "stop" or "retry".
+
+    `watched_by(watch)` tells a line of progress what is being done.
     """
 
     def __init__(
@@ -65,7 +68,18 @@ class Run:
         self.result, self.code = FINISHED, 0
         self.failure: Exception | None = None
         self.on_saving: Callable[[bool], None] = lambda saving: None
+        self.on_begin: Callable[[TrainState], None] = lambda state: None
+        self.on_doing: Callable[[str], None] = lambda work: None
         self.state, self.info, self.evaluation = TrainState(setup.params), None, None
+
+    @property
+    def plan(self) -> Plan:
+        """Budget and phases."""
+        return Plan(budget_of(self.config), self.setup.phases)
+
+    def watched_by(self, watch: Any) -> None:
+        """Tell an `angd.train.progress.Lines` of all work besides steps."""
+        self.on_begin, self.on_doing = watch.begins, watch.doing
 
     def records(self, on_step: OnStep | None = None) -> Generator[Record]:
         """Evaluations from before, then new ones as they come."""
@@ -80,6 +94,7 @@ class Run:
                 start = None if self.config.start is None else named_leaves(self.setup.params)
                 self.folder.create(self.config, environment(), about(self.setup), start)
             kept = Checkpoints(self.folder.checkpoints, identity(self.config))
+            self.on_doing("looking for checkpoints")
             start = kept.load(self.setup.at_phase) or self.state
             if start.k > 0:
                 note_versions(self.folder, start.k)
@@ -99,6 +114,7 @@ class Run:
     ) -> Generator[Record]:
         yield from before
         self.state = start
+        self.on_begin(start)
         now = _Now(start, before[-1] if before else None)
         try:
             yield from self._train(kept, budget, now, on_step)
@@ -158,6 +174,7 @@ class Run:
             now.state = self.state = state
             self.info, over = info, self._verdict(state, info, budget, recovery.given_up(state))
             if self._is_evaluated(state.k) or over or note:
+                self.on_doing("evaluating")
                 now.last = self._record(state, info, note)
                 if self.folder is not None:
                     self.folder.append(now.last)
@@ -192,6 +209,7 @@ class Run:
     def _conclude(self, now: _Now) -> None:
         """Evaluate, and write down how it ended."""
         final = self.setup.final
+        self.on_doing("" if final is None else "evaluating on fresh walkers")
         self.evaluation = final(now.state.params) if final is not None and self.code in (0, FAILED) else None
         if self.folder is None:
             return
@@ -237,6 +255,7 @@ class Run:
             test_loss=None if seen.test_loss is None else finite(seen.test_loss),
             errors={name: finite(value) for name, value in seen.errors.items()},
             observables={name: finite(value) for name, value in seen.observables.items()},
+            phase=state.phase,
         )
 
     def summary(self, last: Record | None) -> dict[str, Any]:
@@ -279,6 +298,19 @@ def identity(config: Config) -> dict[str, Any]:
     return {name: value for name, value in found.items() if (name, value) != ("start", None)}
 
 
+def molecule_of(task: Any) -> str:
+    """Nuclei and electrons of a ground state's molecule, in words; nothing for other tasks."""
+    molecule = getattr(getattr(task.problem, "log_psi", None), "molecule", None)
+    if molecule is None:
+        return ""
+    up, down = molecule.spins
+    nuclei = "; ".join(
+        f"{symbol} ({', '.join(f'{x:.4g}' for x in place)})"
+        for symbol, place in zip(molecule.symbols, molecule.places, strict=True)
+    )
+    return f"{nuclei} a₀; {up + down} electrons, {up} ↑ and {down} ↓"
+
+
 def note_versions(folder: RunFolder, step: int) -> None:
     """Say, and write down in environment.json, that a run goes on with other versions than it had so far."""
     known, now = folder.read("environment.json") or {}, environment()
@@ -300,6 +332,8 @@ def about(setup: Setup) -> dict[str, Any]:
     return {
         "name": task.name,
         "about": task.about,
+        "equation": task.equation or molecule_of(task),
+        "phases": [phase.name for phase in setup.phases],
         "errors": "energy" if task.energy is not None else "fields" if known else None,
         "density": task.is_density,
         "parameters": count(setup.params),

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from angd.problems.evaluation import solution_of
 from angd.problems.solution import fields
 from angd.view.curves import as_png
+from angd.view.fields import colours_of
 from angd.view.theme import LIGHT, bare
 
 
@@ -40,10 +41,11 @@ def as_html(fit: Any, sentence: str) -> str:
 
 def _course(panel: Any, fit: Any) -> None:
     """Loss of every step; errors and test loss where they were evaluated."""
+    error = "relative L² error" if fit.task.energy is None else "|E − reference|, Ha"
     lines: dict[str, tuple[Sequence[float], Sequence[float]]] = {
         "loss": (fit.history["step"], fit.history["loss"]),
         "test loss": _known(fit.records, lambda record: record.test_loss),
-        "error": _known(fit.records, lambda record: record.error if record.errors else None),
+        error: _known(fit.records, lambda record: record.error if record.errors else None),
     }
     drawn = {name: (x, y) for name, (x, y) in lines.items() if np.any(np.isfinite(np.asarray(y, float)))}
     for colour, (name, (x, y)) in zip(LIGHT.colours, drawn.items(), strict=False):
@@ -75,6 +77,8 @@ def _field(figure: Figure, panel: Any, solution: Any, name: str) -> None:
         bare(panel, LIGHT)
         return
     first, second = (np.unique(z[:, i]) for i in varying)
-    mesh = panel.pcolormesh(first, second, values.reshape(len(first), -1).T, cmap="RdBu_r", rasterized=True)
+    colours, (low, high) = colours_of(values if exact is None else exact)
+    u = values.reshape(len(first), -1).T
+    mesh = panel.pcolormesh(first, second, u, cmap=colours, vmin=low, vmax=high, rasterized=True)
     figure.colorbar(mesh, ax=panel)
     panel.set(xlabel=axes[varying[0]], ylabel=axes[varying[1]], title=name)

@@ -4,8 +4,9 @@ import base64
 import csv
 import io
 import json
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,19 +19,43 @@ from angd.train.config import BUDGETS, Config
 from angd.train.files import write_atomically
 from angd.train.folder import RunFolder, find_runs
 from angd.view import curves as figures
-from angd.view.fields import draw_solution
-from angd.view.table import short, short_name, table
-from angd.view.theme import DARK, LIGHT
+from angd.view.data import as_data, dashes
+from angd.view.fields import draw_errors, draw_solution
+from angd.view.strip import Strip, strips, title
+from angd.view.table import groups, short, short_name, table
+from angd.view.theme import DARK, LIGHT, PAPER, SCREEN, Page, Style, styles
+from angd.view.verdict import judged, unknowns
 
 ERRORS = {
     "fields": "Errors are relative L² errors against the exact solution, the largest over the fields.",
-    "energy": "Errors are Hartree above the reference: in the table on fresh walkers, in the figure those of training.",
+    "energy": "Errors are energies above the reference: in the table on fresh walkers, in the figure in training.",
     None: "No solution is known: runs are ranked by their test loss. How far seeds are apart, as a relative L² "
     "distance from their mean, estimates the error if they do not err alike.",
 }
-UNEQUAL = "These runs had different budgets, so this table is no comparison."
-AGAINST = ("step", "cpu_seconds")
+AGAINST = ("cpu_seconds", "step")
 COLUMNS = ("step", "seconds", "cpu_seconds", "test_loss", "accepted", "restarted")
+PHONE = Page(3.4, letters=8.0, columns=1)
+MOST = 8  # methods whose fields are shown beside each other
+
+
+@dataclass(frozen=True)
+class Column:
+    """One of the table's: its name in a row, its title, and how its numbers are written."""
+
+    name: str
+    title: str
+    form: Callable[[Any], str]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """On light and on dark paper, as addresses that hold the picture itself."""
+
+    name: str
+    light: str
+    dark: str
+    narrow_light: str = ""
+    narrow_dark: str = ""
 
 
 @dataclass(frozen=True)
@@ -38,47 +63,48 @@ class Chapter:
     """All runs on one task."""
 
     name: str
+    file: str
     about: str
+    equation: str
+    verdict: str
+    unknowns: list[str]
     error: str
+    columns: list[Column]
     rows: list[dict[str, Any]]
-    light: str
-    dark: str
-    csv: str
+    looks: Mapping[str, Mapping[str, str]]
+    data: str
+    picture: str
     drawn: str
-    found: "Found | None"
+    csv: str
+    found: Picture | None
+    multiples: list[Picture]
+    strips: list[Strip]
+    phases: list[str]
     compared: bool
 
 
-@dataclass(frozen=True)
-class Found:
-    """The solution of the best run, as pictures for a page."""
-
-    name: str
-    light: str
-    dark: str
-
-
-def write_report(paths: Sequence[Path], out: Path) -> Path:
+def write_report(paths: Sequence[Path], out: Path, paper: str | None = None) -> Path:
     """One page about runs.
 
-    **Arguments:** `paths`, folders of runs or folders that hold some; `out`, where to write.
+    **Arguments:** `paths`, folders of runs or folders that hold some; `out`, where to write; `paper`, "narrow" (3.3 in)
+    or "wide" (6.9 in), the size of the figures beside the page, None for screens.
 
-    **Returns:** `report.html`, with figures (PNG, PDF) and metrics (CSV) beside it.
+    **Returns:** `report.html`, with figures (PNG, PDF, SVG) and metrics (CSV) beside it.
     """
     runs = [folder for folder in find_runs(list(paths)) if folder.records()]
     if not runs:
         raise ValueError("None of these runs has got as far as its first evaluation; there is nothing to report.")
-    groups: dict[str, list[RunFolder]] = {}
+    by_task: dict[str, list[RunFolder]] = {}
     for folder in runs:
-        groups.setdefault(_task_of(folder), []).append(folder)
-    chapters = [_chapter(name, folders, out) for name, folders in groups.items()]
+        by_task.setdefault(_task_of(folder), []).append(folder)
+    page = SCREEN if paper is None else PAPER[paper]
+    chapters = [_chapter(name, folders, out, page) for name, folders in by_task.items()]
     pages = Environment(loader=PackageLoader("angd.view"), autoescape=select_autoescape(["j2"]))
     text = pages.get_template("report.html.j2").render(
         chapters=chapters,
         runs=[_run(folder) for folder in runs],
         date=datetime.now(UTC).date().isoformat(),
         version=version("angd"),
-        short=short,
     )
     write_atomically(out / "report.html", lambda temporary: temporary.write_text(text, encoding="utf-8"))
     return out / "report.html"
@@ -88,32 +114,116 @@ def _task_of(folder: RunFolder) -> str:
     return folder.about().get("name") or folder.config().task
 
 
-def _chapter(name: str, folders: list[RunFolder], out: Path) -> Chapter:
-    curves, drawn, about = figures.curves(folders), figures.quantities(folders), folders[0].about()
-    light, dark = (figures.draw(curves, drawn, AGAINST, theme) for theme in (LIGHT, DARK))
-    for ending in (".png", ".pdf"):
-        figures.save(light, out / f"{name}{ending}")
-    text = as_csv(folders)
-    write_atomically(out / f"{name}.csv", lambda temporary: temporary.write_text(text, encoding="utf-8"))
-    rows = table(folders)
-    notes = [ERRORS.get(about.get("errors"), ""), UNEQUAL if any(row["budget"] for row in rows) else ""]
-    link = "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
-    pictures = figures.as_svg(light), figures.as_svg(dark)
-    shown = ", ".join(figures.TITLES[quantity] for quantity in drawn)
-    found = _best_solution(folders)
-    said, compared = " ".join(filter(None, notes)), about.get("errors") == "fields"
-    return Chapter(name, about.get("about", ""), said, rows, *pictures, link, shown, found, compared)
+def _chapter(name: str, folders: list[RunFolder], out: Path, page: Page) -> Chapter:
+    drawn, about, measured = figures.quantities(folders), folders[0].about(), figures.bars(folders)
+    file, rows, text = safe_name(name), table(folders), as_csv(folders)
+    known = _ranked(figures.curves(folders), rows)
+    looks = styles(known), styles(known, DARK)
+    names = max((_phase_names(folder) for folder in folders), key=len)
+    figures.save_all(
+        lambda theme: figures.draw(known, drawn, AGAINST, theme, page, measured), out / file, page, dark=True
+    )
+    write_atomically(out / f"{file}.csv", lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    return Chapter(
+        name=name,
+        file=file,
+        about=about.get("about", ""),
+        equation=about.get("equation", ""),
+        verdict=judged(rows),
+        unknowns=unknowns(rows, folders, about.get("errors")),
+        error=ERRORS.get(about.get("errors"), ""),
+        columns=columns(rows, about.get("errors")),
+        rows=rows,
+        looks={label: _look(looks[0][label], looks[1][label]) for label in known},
+        data=as_data(known, drawn),
+        picture=figures.address_of(out / f"{file}.png"),
+        drawn=", ".join(figures.TITLES[quantity] for quantity in drawn),
+        csv="data:text/csv;base64," + base64.b64encode(text.encode()).decode(),
+        found=_best_solution(folders, out / f"{file}-solution", page),
+        multiples=_multiples(folders),
+        strips=strips([(_run_name(f), f.records(), _phase_names(f)) for f in sorted(folders, key=_merit)]),
+        phases=[title(names, i) for i in range(_phases(folders))],
+        compared=about.get("errors") == "fields",
+    )
 
 
-def _best_solution(folders: Sequence[RunFolder]) -> Found | None:
-    """Of the run with the smallest error or test loss, where runs keep their solutions."""
+def _ranked(found: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """By method, the best first, and those that have not ended last."""
+    order = [row["recipe"] for row in rows]
+    return {label: found[label] for label in sorted(found, key=lambda x: order.index(x) if x in order else len(order))}
+
+
+def safe_name(name: str) -> str:
+    """A task's name as part of a file's."""
+    return re.sub(r"[^\w.+-]+", "-", name).strip(".-") or "task"
+
+
+def columns(rows: Sequence[Mapping[str, Any]], errors: str | None) -> list[Column]:
+    """Errors first, then losses, then what it cost; columns in which nothing is known are left out."""
+    whole = "{:.0f}".format
+    energies = errors == "energy"
+    shown = [
+        Column("error", "error, mHa" if energies else "error", _milli if energies else short),
+        Column("standard_error", "± mHa", _milli),
+        Column("test_loss", "energy, Ha" if energies else "test loss", short),
+        Column("loss", "training energy" if energies else "training loss", short),
+        Column("cpu_seconds", "CPU s", whole),
+        Column("seconds", "seconds", whole),
+        Column("steps", "steps", str),
+        Column("seeds", "seeds", str),
+        Column("apart", "seeds apart", short),
+    ]
+    return [column for column in shown if any(row[column.name] not in (None, 0.0) for row in rows)]
+
+
+def _milli(value: float | None) -> str:
+    return "–" if value is None else f"{1e3 * value:.2f}"
+
+
+def _run_name(folder: RunFolder) -> str:
+    config = folder.config()
+    return f"{short_name(str(config.recipe))}, seed {config.seed}"
+
+
+def _look(light: Style, dark: Style) -> dict[str, str]:
+    """Of a chip of colour, for a page."""
+    return {"light": light.colour, "dark": dark.colour, "dash": dashes(light.dash)}
+
+
+def _phase_names(folder: RunFolder) -> list[str]:
+    return folder.about().get("phases") or []
+
+
+def _phases(folders: Sequence[RunFolder]) -> int:
+    return 1 + max((record.phase for folder in folders for record in folder.records()), default=0)
+
+
+def _best_solution(folders: Sequence[RunFolder], place: Path, page: Page) -> Picture | None:
+    """Of the run with the smallest error or test loss, where runs keep their solutions; also as files."""
     kept = [folder for folder in folders if (folder.path / "solution.npz").exists()]
     if not kept:
         return None
     best = min(kept, key=_merit)
-    solution, config = best.read_arrays("solution.npz"), best.config()
-    light, dark = (figures.as_png(draw_solution(solution, theme)) for theme in (LIGHT, DARK))
-    return Found(f"{short_name(str(config.recipe))}, seed {config.seed}", light, dark)
+    solution = best.read_arrays("solution.npz")
+    figures.save_all(lambda theme: draw_solution(solution, theme, page), place, page, dark=True)
+    light, dark = (figures.address_of(place.with_name(place.name + ending)) for ending in (".png", "-dark.png"))
+    narrow = [figures.as_png(draw_solution(solution, theme, PHONE)) for theme in (LIGHT, DARK)]
+    return Picture(_run_name(best), light, dark, *narrow)
+
+
+def _multiples(folders: Sequence[RunFolder]) -> list[Picture]:
+    """What the best run of each method found, or where it is wrong, on one scale."""
+    kept: dict[str, RunFolder] = {}
+    for group in groups(folders):
+        with_fields = [folder for folder in group.folders if (folder.path / "solution.npz").exists()]
+        if with_fields:
+            kept[group.label] = min(with_fields, key=_merit)
+    if len(kept) < 2:
+        return []
+    ranked = sorted(kept, key=lambda label: _merit(kept[label]))[:MOST]
+    solutions = {label: kept[label].read_arrays("solution.npz") for label in ranked}
+    light, dark = (draw_errors(solutions, theme) for theme in (LIGHT, DARK))
+    return [Picture(label, figures.as_png(light[label]), figures.as_png(dark[label])) for label in light]
 
 
 def _merit(folder: RunFolder) -> tuple[float, float]:

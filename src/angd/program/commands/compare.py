@@ -3,12 +3,13 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import tyro
 
-from angd.program.arguments import Place, Size, Whole
+from angd.program.arguments import Place, Size, Switch, Whole
 from angd.program.process import RUNS, opened
+from angd.program.terminal import waiting
 from angd.program.words import budget, whole_numbers, words
 from angd.train.config import Config
 from angd.train.files import check_folder
@@ -20,7 +21,16 @@ class CompareOptions:
 
     It ends with one table and one page. Say the same again with the same --out,
     and what is missing is run, what is there is kept.
+
+    Every run pays for its own compilation, also where an earlier one has left
+    its result in the cache: seconds would not compare otherwise.
     """
+
+    examples: ClassVar[tuple[str, ...]] = (
+        "angd compare heat energy,angd-l2,adam",
+        "angd compare burgers energy,adam --seeds 0,1,2 --budget '60 seconds'",
+        "angd compare front.py angd-l2,ngd-l2 --out runs/front",
+    )
 
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
     """What to solve, e.g. burgers, or front.py."""
@@ -33,16 +43,16 @@ class CompareOptions:
     network: Size = None
     """The small accurate network of a built-in task or a molecule, or the published one."""
     charge: Whole = None
-    """Charge of a molecule from an XYZ file."""
+    """Charge of a molecule from an XYZ file; by default 0."""
     spin: Whole = None
-    """n↑ − n↓ of such a molecule."""
+    """n↑ − n↓ of such a molecule; by default 0 or 1."""
     precision: Annotated[str, tyro.conf.arg(metavar="f32|f64")] = "f64"
     """Floating-point numbers of 32 or 64 bits."""
     out: Place = None
     """Folder of the comparison; by default runs/compare-TASK."""
-    json: bool = False
+    json: Switch = False
     """End with the table as one JSON object on standard output."""
-    quiet: bool = False
+    quiet: Switch = False
     """Show no progress."""
 
     def check(self) -> None:
@@ -69,9 +79,11 @@ class CompareOptions:
 def run_compare(options: CompareOptions) -> int:
     """Do it."""
     folder, configs = options.folder, options.configs()
-    _, task, _ = opened(next(iter(configs.values())))
+    first = next(iter(configs.values()))
+    with waiting(f"building {options.task}", options.quiet):
+        _, task, _ = opened(first, cache=False)
 
-    from angd.program.running import conclude, train_all
+        from angd.program.running import conclude, train_all
 
     train_all(folder, configs, task, options.quiet)
     rows, page = conclude(folder, list(configs), f"{task.name}, {options.budget} each")

@@ -3,13 +3,14 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import tyro
 
-from angd.program.arguments import Whole
+from angd.program.arguments import Switch, Whole
 from angd.program.process import begin, check_source
 from angd.program.reached import energy, number
+from angd.program.terminal import waiting
 from angd.program.words import whole_numbers
 from angd.recipes.named import named
 from angd.train.files import check_folder
@@ -27,11 +28,17 @@ class EvaluateOptions:
     The result is also written to DIR/evaluation.json.
     """
 
+    examples: ClassVar[tuple[str, ...]] = (
+        "angd evaluate runs/heat-energy-0 --grid 400,400",
+        "angd evaluate runs/heat-energy-0 --best --points 20000",
+        "angd evaluate runs/vmc-be-angd-fr-0 --walkers 4000",
+    )
+
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
     """Folder of a run."""
     step: Whole = None
     """Which checkpoint; by default the last."""
-    best: bool = False
+    best: Switch = False
     """The checkpoint with the smallest error instead of the last."""
     grid: Annotated[str | None, tyro.conf.arg(metavar="N,M", help_behavior_hint="")] = None
     """Points along the first two coordinates (N alone in one dimension), for the errors of fields."""
@@ -43,7 +50,9 @@ class EvaluateOptions:
     """As in training; these walkers settle ten times as long."""
     measurements: Whole = None
     """How often the walkers are measured."""
-    json: bool = False
+    no_cache: Switch = False
+    """Compile everything again, though an earlier run has left it in the user's cache folder."""
+    json: Switch = False
     """Print one JSON object."""
 
     def check(self) -> None:
@@ -87,18 +96,19 @@ def run_evaluate(options: EvaluateOptions) -> int:
     """Do it."""
     folder = RunFolder(options.folder)
     config = check_source(folder.config(), folder)
-    begin(config.precision)
+    with waiting(f"evaluating {options.folder}"):
+        begin(config.precision, not options.no_cache)
 
-    from angd.train.evaluate import evaluate
+        from angd.train.evaluate import evaluate
 
-    found = evaluate(
-        options.folder,
-        step=options.step,
-        best=options.best,
-        grid=options.numbers(),
-        points=options.points,
-        **options.counts(),
-    )
+        found = evaluate(
+            options.folder,
+            step=options.step,
+            best=options.best,
+            grid=options.numbers(),
+            points=options.points,
+            **options.counts(),
+        )
     print(json.dumps(found, ensure_ascii=False) if options.json else sentence(found))
     return 0
 

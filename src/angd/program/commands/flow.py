@@ -4,10 +4,11 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import tyro
 
+from angd.program.arguments import Switch
 from angd.program.expressions import check_range, parse
 from angd.program.flow_catalogue import pick
 from angd.train.files import check_writable
@@ -20,9 +21,15 @@ class FlowOptions:
     Coefficients are formulas in t: `--alpha 3/t`, `--beta 0.4`, `--gamma 1+0.4/t`. `angd list` shows what can be run.
     """
 
+    examples: ClassVar[tuple[str, ...]] = (
+        "angd flow --manifold simplex --beta 0.5 --gamma 1+0.5/t",
+        "angd flow --manifold sobolev --functional power --alpha 2/t --t1 200",
+        "angd flow --order 1 --out gradient.pdf",
+    )
+
     manifold: Annotated[str, tyro.conf.arg(metavar="NAME")] = "fisher-rao"
     """Manifold, e.g. fisher-rao, simplex, sobolev, interval, wasserstein, gaussian, quantiles, particles, hessian."""
-    functional: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    functional: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
     """What to minimise on it; by default the first that `angd list` shows."""
     alpha: str = "3/t"
     """Friction α."""
@@ -42,7 +49,7 @@ class FlowOptions:
     """Order of the Sobolev space, any integer from −8 to 8."""
     out: Path = Path("flow.png")
     """Figure to write: .png, .svg or .pdf."""
-    json: bool = False
+    json: Switch = False
     """Print the verdict as one JSON object."""
 
     def check(self) -> None:

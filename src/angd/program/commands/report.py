@@ -1,11 +1,15 @@
 """`angd report`: one page about runs. The options import nothing heavy."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import tyro
 
+from angd.program.arguments import Paper, Place, Switch
+from angd.program.terminal import linked, waiting
 from angd.train.files import check_folder
 from angd.train.folder import find_runs
 
@@ -14,10 +18,20 @@ from angd.train.folder import find_runs
 class ReportOptions:
     """Write one self-contained page about runs, with figures (PNG, PDF) and numbers (CSV) beside it."""
 
-    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR…")]
+    examples: ClassVar[tuple[str, ...]] = (
+        "angd report runs/heat-energy-0 --open",
+        "angd report runs/heat-energy-0 runs/heat-adam-0",
+        "angd report runs --out report",
+    )
+
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR…", help_behavior_hint="")]
     """Folders of runs, or folders that hold some."""
-    out: Path | None = None
-    """Folder of the report; by default report/ in the first DIR."""
+    out: Place = None
+    """Folder of the report; by default report/ in DIR, or in the folder that holds all of them."""
+    open: Switch = False
+    """Show it in the browser."""
+    paper: Paper = None
+    """Figures of one column (3.3 in) or two (6.9 in), as journals have them."""
 
     def check(self) -> None:
         """Refuse bad values in one sentence, before anything heavy is imported."""
@@ -29,12 +43,27 @@ class ReportOptions:
 
     @property
     def place(self) -> Path:
-        return self.out or self.folders[0] / "report"
+        return self.out or _around(self.folders) / "report"
 
 
 def run_report(options: ReportOptions) -> int:
     """Do it."""
-    from angd.view.report import write_report
+    with waiting("drawing"):
+        from angd.view.report import write_report
 
-    print(f"report: {write_report(options.folders, options.place)}")
+        page = write_report(options.folders, options.place, options.paper)
+    print(f"report: {linked(page)}")
+    if options.open:
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())
     return 0
+
+
+def _around(folders: Sequence[Path]) -> Path:
+    """The folder, or the one that holds all of them."""
+    if len(folders) == 1:
+        return folders[0]
+    common = Path(os.path.commonpath([folder.resolve() for folder in folders]))
+    here = Path.cwd()
+    return common.relative_to(here) if common.is_relative_to(here) else common

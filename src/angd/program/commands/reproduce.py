@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import tyro
 
+from angd.program.arguments import Place
 from angd.program.process import RUNS, opened
+from angd.program.terminal import waiting
 from angd.program.words import whole_numbers
 from angd.recipes.base import unknown
 from angd.train.config import Config
@@ -26,8 +28,15 @@ FIGURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 class ReproduceOptions:
     """Draw a figure of the paper: losses, or energy errors, against steps and against seconds, for all methods.
 
-    Settings are ours, tuned on the small networks; the metric of the energy is not in the paper.
+    Settings are ours, tuned on the small networks; the metric of the energy is not in the paper. Every run pays for
+    its own compilation, also where an earlier one has left its result in the cache.
     """
+
+    examples: ClassVar[tuple[str, ...]] = (
+        "angd reproduce burgers-cos",
+        "angd reproduce vmc-be --budget 3600 --seeds 0,1,2",
+        "angd reproduce euler --network paper --out runs/euler",
+    )
 
     figure: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FIGURE")]
     """burgers-sin, burgers-cos, euler, vmc-be, vmc-li2, vmc-h10 or vmc-n2."""
@@ -37,7 +46,7 @@ class ReproduceOptions:
     """Seeds with commas between; each is a line."""
     network: Annotated[str, tyro.conf.arg(metavar="small|paper")] = "small"
     """The small accurate network, or the paper's."""
-    out: Path | None = None
+    out: Place = None
     """Folder; by default runs/reproduce-FIGURE."""
 
     def check(self) -> None:
@@ -68,10 +77,11 @@ class ReproduceOptions:
 def run_reproduce(options: ReproduceOptions) -> int:
     """Do it."""
     folder, configs = options.folder, options.configs()
-    _, task, _ = opened(next(iter(configs.values())))
+    with waiting(f"building {options.figure}"):
+        _, task, _ = opened(next(iter(configs.values())), cache=False)
 
-    from angd.program.running import conclude, train_all
-    from angd.view import curves as figures
+        from angd.program.running import conclude, train_all
+        from angd.view import curves as figures
 
     train_all(folder, configs, task)
     curves = figures.curves([RunFolder(folder / name) for name in configs])

@@ -8,9 +8,10 @@ from typing import Annotated, Any, ClassVar
 
 import tyro
 
-from angd.program.arguments import Number, Place, Size, Whole, changes
+from angd.program.arguments import Number, Place, Size, Switch, Whole, changes
 from angd.program.process import RUNS, check_source, opened
 from angd.program.reached import energy, number
+from angd.program.terminal import is_terminal, tell, tell_result, waiting
 from angd.train.config import BUDGETS, Config, check_settings
 from angd.train.files import check_folder
 from angd.train.folder import RunFolder, unused
@@ -33,17 +34,23 @@ class RunOptions:
     --resume continues. --from DIR starts from the parameters of another run.
     """
 
+    examples: ClassVar[tuple[str, ...]] = (
+        "angd run heat                             # a first try, some seconds",
+        "angd run burgers energy --damping 1e-3    # an option of the recipe",
+        "angd run --resume runs/burgers-energy-0   # go on where it stands",
+    )
+
     of_recipe: ClassVar[bool] = True
     several: ClassVar[bool] = False
 
-    task: Annotated[Name, tyro.conf.arg(metavar="TASK")] = None
+    task: Annotated[Name, tyro.conf.arg(metavar="TASK", help_behavior_hint="")] = None
     """What to solve."""
-    recipe: Annotated[Name, tyro.conf.arg(metavar="RECIPE")] = None
+    recipe: Annotated[Name, tyro.conf.arg(metavar="RECIPE", help_behavior_hint="")] = None
     """With what, e.g. energy, angd-l2, adam; by default what suits the task."""
     network: Size = None
     """The small accurate network of a built-in task or a molecule, or the published one."""
     charge: Whole = None
-    """Charge of a molecule from an XYZ file."""
+    """Charge of a molecule from an XYZ file; by default 0."""
     spin: Whole = None
     """n↑ − n↓ of such a molecule; by default 0 or 1."""
     steps: Whole = None
@@ -51,14 +58,14 @@ class RunOptions:
     seconds: Number = None
     """Stop after so many seconds."""
     cpu_seconds: Number = None
-    """Stop after so many CPU seconds of the process, compilation included."""
-    seed: Whole = None
+    """Stop after so many CPU seconds of the process, compilation included; without any limit, the task's usual ones."""
+    seed: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 0)")] = None
     """Seed of the parameters and of all samples."""
-    precision: Annotated[str | None, tyro.conf.arg(metavar="f32|f64", help_behavior_hint="")] = None
+    precision: Annotated[str | None, tyro.conf.arg(metavar="f32|f64", help_behavior_hint="(default: f64)")] = None
     """Floating-point numbers of 32 or 64 bits."""
-    max_rejections: Whole = None
+    max_rejections: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 50)")] = None
     """Give up after so many rejected steps in a row."""
-    recover: Whole = None
+    recover: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 0, never)")] = None
     """After so many steps in a row that are not finite, go back to the last good state, with more damping."""
     config: Place = None
     """Take the configuration from a file: of another run, or the best of a sweep."""
@@ -72,11 +79,13 @@ class RunOptions:
     """Which of its checkpoints; by default the last."""
     checkpoint_seconds: float = 30.0
     """Time between checkpoints."""
-    dry_run: bool = False
+    dry_run: Switch = False
     """Only say what would run: sizes, memory, and the time of a step. Nothing is written."""
-    json: bool = False
+    no_cache: Switch = False
+    """Compile everything again, though an earlier run has left it in the user's cache folder."""
+    json: Switch = False
     """End with one JSON object on standard output."""
-    quiet: bool = False
+    quiet: Switch = False
     """Show no progress."""
 
     def check(self) -> None:
@@ -145,13 +154,15 @@ class RunOptions:
 def run_run(options: RunOptions) -> int:
     """Do it."""
     path, config = options.plan()
-    config, task, recipe = opened(config)
-    path = path or unused(RUNS, f"{task.name}-{_label(config)}-{config.seed}")
-    config, start = _start(options, config, task)
+    cache = not (options.no_cache or options.dry_run)  # a forecast says how long compilation takes
+    with waiting(f"building {config.task}", options.quiet):
+        config, task, recipe = opened(config, cache)
+        path = path or unused(RUNS, f"{task.name}-{_label(config)}-{config.seed}")
+        config, start = _start(options, config, task)
 
-    from angd.train.setup import prepare
+        from angd.train.setup import prepare
 
-    setup = prepare(task, recipe, config.seed, start)
+        setup = prepare(task, recipe, config.seed, start)
     return _forecast(options, setup, config, path) if options.dry_run else _run(options, setup, config, path)
 
 
@@ -169,7 +180,8 @@ def _forecast(options: RunOptions, setup: Any, config: Config, path: Path) -> in
     """What would run, and what it would cost."""
     from angd.train.forecast import forecast
 
-    found = forecast(setup, config) | {"out": str(path)}
+    with waiting("compiling every phase", options.quiet):
+        found = forecast(setup, config) | {"out": str(path)}
     print(json.dumps(found, ensure_ascii=False) if options.json else expected(found))
     return 0
 
@@ -180,17 +192,30 @@ def _run(options: RunOptions, setup: Any, config: Config, path: Path) -> int:
 
     task = setup.task
     if not options.quiet:
-        print(f"angd: {task.name} with {config.recipe} in {path}", file=sys.stderr, flush=True)
+        tell(f"{task.name} with {config.recipe} in {path}")
     run = Run(setup, config, path, options.checkpoint_seconds)
     trained(run, f"{task.name}, {_label(config)}", options.quiet)
     summary = RunFolder(path).read("summary.json") or {}
     if run.code:
-        print(f"angd: {summary.get('result')}", file=sys.stderr)
+        tell(str(summary.get("result")))
     if options.json:
         print(json.dumps(summary, ensure_ascii=False))
     else:
-        print(sentence(summary))
+        tell_result(sentence(summary))
+        if is_terminal(sys.stdout):
+            print("\n".join(afterwards(RunFolder(path))))
     return run.code
+
+
+def afterwards(folder: RunFolder) -> list[str]:
+    """What one may look at or do next."""
+    pictures = [name for name in ("solution.png", "history.png") if (folder.figures / name).exists()]
+    lines = [f"look at it:  {folder.figures / pictures[0]}"] if pictures else []
+    records = folder.records()
+    if records:
+        lines += [f"one page:    angd report {folder.path} --open"]
+        lines += [f"go on:       angd run --resume {folder.path} --steps {2 * records[-1].step}"]
+    return lines
 
 
 def _label(config: Config) -> str:

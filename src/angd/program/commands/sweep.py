@@ -9,8 +9,9 @@ from typing import Annotated, Any, ClassVar
 import tyro
 
 from angd.problems.library import TASKS
-from angd.program.arguments import Place, Size, changes
+from angd.program.arguments import Place, Size, Switch, changes
 from angd.program.process import RUNS, opened
+from angd.program.terminal import waiting
 from angd.program.words import words
 from angd.recipes.named import named
 from angd.train.config import Config
@@ -30,6 +31,12 @@ class SweepOptions:
     early, the best goes to best.json, and angd run --config best.json uses it.
     Say the same again with the same --out, and the sweep goes on.
     """
+
+    examples: ClassVar[tuple[str, ...]] = (
+        "angd sweep heat adam --rate 1e-3,1e-2",
+        "angd sweep burgers angd-l2 --most 12 --steps 200",
+        "angd run --config runs/sweep-heat-adam/best.json",
+    )
 
     of_recipe: ClassVar[bool] = True
     several: ClassVar[bool] = True
@@ -54,9 +61,11 @@ class SweepOptions:
     """Seed of the parameters and of all samples, the same for all."""
     out: Place = None
     """Folder of the sweep; by default runs/sweep-TASK-RECIPE."""
-    json: bool = False
+    no_cache: Switch = False
+    """Compile everything again, though an earlier run has left it in the user's cache folder."""
+    json: Switch = False
     """End with one JSON object on standard output."""
-    quiet: bool = False
+    quiet: Switch = False
     """Show no progress."""
 
     def check(self) -> None:
@@ -104,29 +113,39 @@ class SweepOptions:
 def sweep(options: SweepOptions) -> tuple[Config, list[tuple[Config, list[Record]]], float]:
     """The best configuration, all with what was seen of them, the best first, and what a run usually takes."""
     tried = options.candidates()
-    _, task, _ = opened(tried[0])
+    with waiting(f"building {options.task}", options.quiet):
+        _, task, _ = opened(tried[0], not options.no_cache)
     made = [config.completed(task) for config in tried]
     stops = options.stops(max(getattr(recipe, "pretrain", 0) for _, recipe in made))
 
+    from angd.train.loop import Budget
+    from angd.train.pace import Plan
     from angd.train.progress import Silent
-    from angd.train.run import Run, budget_of
+    from angd.train.run import Run
     from angd.train.setup import prepare
     from angd.train.signals import Stopped, Stopper
     from angd.view.progress import Watch
 
     asked: list[int] = []
-    stopper = Stopper(lambda name, number: asked.append(number))
+    watch = (Silent if options.quiet else Watch)(options.recipe, Plan(Budget(steps=stops[-1])))
+
+    def ask(name: str, number: int) -> None:
+        asked.append(number)
+        watch.stopping()
+
+    stopper = Stopper(ask)
 
     def start(entry: dict[str, Any]) -> Iterator[Record]:
         number = entry["number"]
         config, recipe = made[number]
         config = replace(config, steps=stops[-1], cpu_seconds=None)
         title = f"{config.recipe} {number + 1} of {len(made)}"
-        watch = (Silent if options.quiet else Watch)(title, budget_of(config).spent)
         run = Run(prepare(task, recipe, config.seed), config, options.folder / f"{number:03d}", judged=stops)
         run.on_saving = stopper.uninterrupted
 
         def on_step(*seen: Any) -> None:
+            if watch.title != title:
+                watch.follow(title, run.plan)
             watch(*seen)
             if asked:
                 raise Stopped(asked[0])  # the run saves its last step
@@ -134,7 +153,7 @@ def sweep(options: SweepOptions) -> tuple[Config, list[tuple[Config, list[Record
         yield from run.records(on_step)
 
     numbers = [{"number": i} for i in range(len(made))]
-    with stopper:
+    with stopper, watch:
         entries = halving(start, numbers, stops, by=lambda record: record.value(options.by))
     ranked = [(made[entry.options["number"]][0], entry.records) for entry in entries]
     return ranked[0][0], ranked, task.cpu_seconds
