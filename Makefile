@@ -8,7 +8,7 @@ WORKERS ?= 2
 DEMO ?= 75 cpu-seconds
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow mutants bench check docs figures gallery numbers measure lock clean
+.PHONY: help setup docs-setup demo test test-slow mutants bench check docs tutorials figures gallery numbers measure lock clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,7 +29,7 @@ demo: setup  ## Run the main job, with a summary and figures in runs/demo
 test: check  ## Run ruff, pyright and all quick tests
 	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadscope
 
-test-slow: setup  ## Run the long experiments as well
+test-slow: docs-setup  ## Run the long experiments, notebooks and the site's tests as well
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
 
 mutants: setup  ## Change formulas one by one, and see that a test notices (half an hour)
@@ -50,15 +50,24 @@ bench: setup  ## Run the benchmarks side by side with what one would use instead
 	$(BIN)/python benchmarks/pinn.py
 	$(BIN)/python benchmarks/vmc.py
 
-docs: setup  ## Build the documentation into site/
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.txt
-	$(BIN)/mkdocs build --strict
+docs-setup: setup
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.txt
+
+docs: docs-setup  ## Build the documentation into site/, and see that its search answers
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python -m pytest tests/test_site.py -m "slow or not slow"
+	@echo "open site/index.html"
+
+tutorials: docs-setup  ## Run the tutorials, and write their pages and notebooks
+	$(BIN)/python docs/tutorials.py
 
 figures: setup  ## Redraw the figures that the docs show
 	$(BIN)/python docs/figures.py
+	$(BIN)/python tools/draw_results.py
 
 gallery: setup  ## Run what the gallery shows, and draw it (ten minutes of CPU)
 	$(BIN)/python docs/figures.py gallery
+	$(BIN)/python tools/draw_examples.py
 
 numbers: setup  ## Measure results/*.json again and write the numbers into README and docs
 	$(BIN)/python tools/measure_flow.py
@@ -72,6 +81,7 @@ measure: setup  ## Run the long experiments behind results/*.json (many hours)
 	$(BIN)/python tools/measure_vmc.py
 	$(BIN)/python tools/measure_beryllium.py
 	$(BIN)/python tools/measure_gap.py
+	$(BIN)/python tools/measure_lattice.py
 	$(BIN)/python tools/fill_numbers.py --write
 
 lock:  ## Renew the pinned requirements (needs uv)

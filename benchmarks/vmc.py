@@ -37,6 +37,7 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from angd import split
 from angd.method.jacobian import Dense, Factored, jacobian
 from angd.method.parallel import mesh, replicate
+from angd.problems.energies import autocorrelation_time
 from angd.problems.vmc import (
     MOLECULES,
     AroundNuclei,
@@ -49,7 +50,6 @@ from angd.problems.vmc import (
     Metropolis,
     Walkers,
 )
-from angd.problems.vmc.evaluation import autocorrelation_time
 from angd.problems.vmc.problem import kinetic_energy_by_loop
 from angd.train.loop import cast
 from timing import best_times, milliseconds, record

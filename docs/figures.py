@@ -1,21 +1,27 @@
 """Draw the figures that the docs show, by the program itself: `make figures`; `make gallery` for those of the gallery.
 
-`python docs/figures.py demo runs/demo` keeps what `make demo` drew.
+`python docs/figures.py demo runs/demo` keeps what `make demo` drew, and draws the picture of the README from it.
 """
 
 import json
+import math
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import matplotlib
+import numpy as np
 from matplotlib.figure import Figure
 
+from angd.problems.solution import fields
 from angd.program.main import main
-from angd.train.folder import find_runs
-from angd.view.curves import curves, draw, save
-from angd.view.theme import LIGHT, bare
+from angd.train.folder import RunFolder, find_runs
+from angd.view.curves import curves, draw, draw_panel, save, save_all
+from angd.view.fields import colours_of
+from angd.view.labels import End, label_ends
+from angd.view.theme import DARK, LIGHT, SCREEN, Theme, bare, styles
 
 FOLDER = Path(__file__).parent / "figures"
 ENTROPY = ["--manifold", "fisher-rao", "--functional", "relative-entropy", "--t0", "0.5", "--t1", "40"]
@@ -61,11 +67,67 @@ def demo(folder: Path) -> int:
     found = sorted(find_runs([folder]), key=lambda run: run.records()[-1].error)
     save(draw(curves(found), ("error",), ("step", "cpu_seconds")), FOLDER / "demo.png")
     shutil.copy(folder / "report" / "burgers.png", FOLDER / "burgers.png")
+    return hero(folder)
+
+
+def hero(folder: Path) -> int:
+    """The picture of the README: a solution, what each method's error costs, and what acceleration gains in L²."""
+    found = sorted(find_runs([folder]), key=lambda run: run.records()[-1].error)
+    save_all(lambda theme: draw_hero(found, theme), FOLDER / "hero", dark=True)
     return 0
 
 
+def draw_hero(found: list[RunFolder], theme: Theme) -> Figure:
+    """Three panels; `found` has the best run first."""
+    with matplotlib.rc_context(SCREEN.rc):
+        figure = Figure(figsize=(12.4, 3.3), layout="constrained")
+        figure.patch.set_alpha(0.0 if theme is DARK else 1.0)
+        field, errors, gain = figure.subplots(1, 3, width_ratios=[1.05, 1.5, 0.95])
+        draw_field(figure, field, found[0], theme)
+        ends = draw_panel(errors, curves(found), "error", "cpu_seconds", theme, SCREEN)
+        errors.set(xlabel="CPU seconds, compilation included", ylabel="relative L² error")
+        label_ends(errors, ends, 8.5, 2.5)
+        draw_gain(gain, theme)
+        for panel, title in ((errors, "Error of each method"), (gain, "Acceleration in L²: test loss")):
+            panel.set_title(title, color=theme.ink)
+        for panel in (field, errors, gain):
+            panel.xaxis.label.set_color(theme.ink)
+            panel.yaxis.label.set_color(theme.ink)
+    return figure
+
+
+def draw_field(figure: Figure, panel: Any, run: RunFolder, theme: Theme) -> None:
+    """The first field of a run's solution over time and place."""
+    solution = run.read_arrays("solution.npz")
+    z, (name, (u, exact)) = solution["z"], next(iter(fields(solution).items()))
+    first, second = (np.unique(z[:, i]) for i in (0, 1))
+    colours, (low, high) = colours_of(u if exact is None else exact)
+    values = u.reshape(len(first), len(second)).T
+    mesh = panel.pcolormesh(first, second, values, cmap=colours, vmin=low, vmax=high, rasterized=True)
+    figure.colorbar(mesh, ax=panel).ax.tick_params(colors=theme.ink, labelsize=8)
+    panel.set(xlabel="t", ylabel="x")
+    panel.set_title(f"{run.about()['name'].capitalize()}: {name}(t, x) found by {run.config().recipe}", color=theme.ink)
+    panel.tick_params(colors=theme.ink, labelsize=8)
+
+
+def draw_gain(panel: Any, theme: Theme) -> None:
+    """NGD and ANGD in L², both tuned: test loss against steps, geometric means of three seeds, which stand behind."""
+    metrics = result("comparison")["burgers"]["l2"]
+    looks, ends = styles(("ngd-l2", "angd-l2"), theme), []
+    for method, look in looks.items():
+        runs = metrics[method]["runs"]
+        for run in runs:
+            panel.plot(run["steps"], run["test_loss"], color=look.colour, linewidth=0.7, alpha=0.35)
+        count = min(len(run["steps"]) for run in runs)
+        mean = [math.exp(sum(math.log(run["test_loss"][i]) for run in runs) / len(runs)) for i in range(count)]
+        panel.plot(runs[0]["steps"][:count], mean, color=look.colour, linewidth=1.8)
+        ends.append(End(method, runs[0]["steps"][count - 1], mean[-1], look.colour))
+    panel.set(yscale="log", xlabel="step", xlim=(0, metrics["iterations"]["test_loss"]["plain"]))
+    bare(panel, theme)
+    label_ends(panel, [end._replace(x=min(end.x, panel.get_xlim()[1])) for end in ends], 8.5, 2.5)
+
+
 RESULTS = Path(__file__).parent.parent / "results"
-COLOURS = {"sgd": 0, "adam": 1, "ngd": 2, "angd": 3}
 
 
 def result(name: str) -> dict[str, Any]:
@@ -93,8 +155,9 @@ def losses(panels: list[tuple[str, str, dict[str, Any]]], out: str) -> None:
         for axis, (quantity, against) in zip(row, columns, strict=True):
             for method in kinds:
                 for k, run in enumerate(found[method]["runs"]):
-                    colour, label = LIGHT.colours[COLOURS[method.split("-")[0]]], method if k == 0 else None
-                    axis.plot(run[against], run[quantity], color=colour, linewidth=1.2, label=label)
+                    look, label = styles(kinds)[method], method if k == 0 else None
+                    style = {"color": look.colour, "linestyle": look.dash, "linewidth": 1.2}
+                    axis.plot(run[against], run[quantity], label=label, **style)
             axis.set(yscale="log", xlabel=against.replace("cpu_seconds", "CPU seconds"))
             axis.set_title("training loss" if quantity == "loss" else "test loss", fontsize=9)
             axis.set_xlim(0, last if against == "steps" else None)
@@ -111,7 +174,7 @@ def beryllium() -> int:
     for row, (metric, found) in zip(figure.subplots(len(metrics), 2, squeeze=False), metrics.items(), strict=True):
         for axis, against in zip(row, ("steps", "cpu_seconds"), strict=True):
             for k, method in enumerate(name for name in found if "runs" in found[name]):
-                energies(axis, found[method], against, LIGHT.colours[k + 2], method)
+                energies(axis, found[method], against, LIGHT.colours[k], method)
             axis.set(yscale="log", xlabel=against.replace("cpu_seconds", "CPU seconds"))
             bare(axis, LIGHT)
         row[0].set_ylabel(f"{metric}: mHa above exact")
@@ -128,14 +191,60 @@ def energies(axis: Any, found: dict[str, Any], against: str, colour: str, label:
         axis.plot(across, [look["error"] for look in run], color=colour, linewidth=0.6, alpha=0.5)
 
 
+def spelled(ring: str) -> str:
+    """A ring as one says it: j1j2-12-rbm is J₁–J₂, 12."""
+    system, sites, _ = ring.split("-")
+    return f"{ {'j1j2': 'J₁–J₂', 'tfim': 'Ising', 'heisenberg': 'Heisenberg'}[system] }, {sites}".strip()
+
+
+def lattice() -> int:
+    """Shares of the better of NGD and SPRING that ANGD needs on spin rings: against the gap, and against noise."""
+    values = result("lattice")
+    figure = Figure(figsize=(9.6, 3.6), layout="constrained")
+    gap, noise = figure.subplots(1, 2, sharey=True)
+    for k, (method, label) in enumerate({"angd": "β = 0", "angd_beta": "β > 0"}.items()):
+        shown = {name: v for name, v in values.items() if v.get(method, {}).get("share", {}).get("1e-05")}
+        for name, v in shown.items():
+            mark = "o" if name.endswith("rbm") else "s"
+            share = v[method]["share"]["1e-05"]
+            gap.plot(v["gap"], share, mark, color=LIGHT.colours[k], label=label if name == next(iter(shown)) else None)
+    for name, v in values.items():
+        low = v["share"]["1e-05"]
+        left = v["gap"] > 1 or 0.3 < v["gap"] < 0.4  # where a name to the right would be in the way of another
+        sides = {"xytext": (-6, -3), "ha": "right"} if left else {"xytext": (6, -3), "ha": "left"}
+        gap.annotate(spelled(name), (v["gap"], low), fontsize=8, textcoords="offset points", **sides)
+    for k, (method, label) in enumerate({"angd": "ANGD", "angd_projected": "ANGD with projection"}.items()):
+        for name, style in (("j1j2-12-rbm", "o-"), ("j1j2-14-rbm", "s"), ("tfim-10-rbm", "^")):
+            found = {int(n[1:]): f.get(method, {}) for n, f in values[name].get("sampled", {}).items()}
+            points = sorted((n, f["share"]["1e-05"]) for n, f in found.items() if f.get("share", {}).get("1e-05"))
+            if points:
+                said = f"{label}, {spelled(name)}"
+                noise.plot(*zip(*points, strict=True), style, color=LIGHT.colours[k + 2], label=said)
+    gap.set(ylim=(0.28, 1.06))
+    gap.set(xlabel="gap between the two lowest levels of its symmetry", ylabel="iterations, share of NGD or SPRING")
+    noise.set(xlabel="samples in each step (β = 0)", xscale="log", xlim=(300, 30000))
+    gap.set_xlim(0.0, None)
+    for axis in (gap, noise):
+        axis.axhline(1.0, color=LIGHT.ink, linewidth=0.8)
+        axis.axhline(0.5, color=LIGHT.ink, linewidth=0.8, linestyle=":")
+        bare(axis, LIGHT)
+        axis.legend(frameon=False, fontsize=7)
+    figure.savefig(FOLDER / "lattice-momentum.png", dpi=110)
+    return 0
+
+
 if __name__ == "__main__":
     if "gallery" in sys.argv:
         sys.exit(gallery())
     if sys.argv[1:2] == ["demo"]:
         sys.exit(demo(Path(*sys.argv[2:3])))
+    if sys.argv[1:2] == ["hero"]:
+        sys.exit(hero(Path(*sys.argv[2:3])))
     if "comparison" in sys.argv:
         sys.exit(comparison())
     if "beryllium" in sys.argv:
         sys.exit(beryllium())
+    if "lattice" in sys.argv:
+        sys.exit(lattice())
     drawn = [main(["flow", *options, "--out", str(FOLDER / f"{name}.png")]) for name, options in FIGURES.items()]
-    sys.exit(max([*drawn, heat(), comparison(), beryllium()]))
+    sys.exit(max([*drawn, heat(), comparison(), beryllium(), lattice()]))

@@ -1,6 +1,6 @@
-"""A front that burns through a medium that is denser on one side: u_t = 0.05 u_xx + 5 x u (1 − u).
+"""A front that burns through a medium which is denser on one side.
 
-No solution is known. Run it:  angd run examples/front.py --seconds 60
+u_t = 0.05 u_xx + 5 x u (1 − u), no solution known: `angd run examples/front.py`.
 """
 
 import jax.numpy as jnp
@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from angd.problems.pinn import Box, Condition, Faces, Network, Problem, d
 
 box = Box((0.0, 1.0), (0.0, 2.0))  # t, x
+walls = Faces((box.face(1, "lower"), box.face(1, "upper")))
 
 
 def equation(u, z):
@@ -24,6 +25,6 @@ def no_flux(u, z):
 
 conditions = {
     "start": Condition(box.face(0, "lower"), start, weight=10.0),
-    "walls": Condition(Faces((box.face(1, "lower"), box.face(1, "upper"))), no_flux, weight=10.0),
+    "walls": Condition(walls, no_flux, weight=10.0),
 }
 problem = Problem(Network((16, 16)), box, equation, conditions)

@@ -8,6 +8,8 @@ from collections import Counter
 # Must precede the import of JAX.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2 --xla_cpu_use_fusion_emitters=false")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# What tests compile is nothing for the cache of whoever runs them, and tests of the cache have their own.
+os.environ["ANGD_CACHE"] = "off"
 # A core for each worker, or their threads get in each other's way.
 if (worker := os.environ.get("PYTEST_XDIST_WORKER")) and hasattr(os, "sched_setaffinity"):
     cores = sorted(os.sched_getaffinity(0))

@@ -12,6 +12,7 @@ import pytest
 import angd
 from angd.program.arguments import parse
 from angd.program.main import COMMANDS
+from wrapping import wrapped
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -19,6 +20,8 @@ NAMED_TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 ENTRY = re.compile(r"^::: (\S+)$", re.MULTILINE)
+# Cells of a tutorial build on each other. These two train for a minute: their notebooks run among the slow tests.
+LONG = ("tutorial-inverse.md", "tutorial-molecule.md")
 
 
 def name_of(page):
@@ -34,10 +37,25 @@ def examples():
     """Every Python block, with its place and with its line numbers kept for tracebacks."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for block in FENCE.finditer(text):
-            if block[1] == "python":
-                line = text.count("\n", 0, block.start(2))
-                yield pytest.param(page, "\n" * line + block[2], id=f"{name_of(page)}:{line + 1}")
+        blocks = [block for block in FENCE.finditer(text) if block[1] == "python"]
+        codes = ["\n" * text.count("\n", 0, block.start(2)) + block[2] for block in blocks]
+        if page.name.startswith("tutorial-"):
+            marks = [pytest.mark.slow] if page.name in LONG else []
+            yield pytest.param(page, joined(codes), id=name_of(page), marks=marks)
+        else:
+            for code in codes:
+                line = len(code) - len(code.lstrip("\n")) + 1
+                yield pytest.param(page, code, id=f"{name_of(page)}:{line}")
+
+
+def joined(codes):
+    """Blocks of one page as one module, every line in its place."""
+    lines = [""] * max(code.count("\n") for code in codes)
+    for code in codes:
+        for k, line in enumerate(code.split("\n")):
+            if line:
+                lines[k] = line
+    return "\n".join(lines)
 
 
 @cache
@@ -64,9 +82,40 @@ def test_every_public_name_is_in_the_api_reference():
     stub = ast.parse((ROOT / "src" / "angd" / "__init__.pyi").read_text(encoding="utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
     public = {".".join(filter(None, ["angd", node.module, name.name])) for node in imports for name in node.names}
-    listed = ENTRY.findall((ROOT / "docs" / "api.md").read_text(encoding="utf-8"))
+    listed = entries()
     assert sorted(public.difference(listed)) == []
     assert len(listed) == len(set(listed))
+
+
+def entries():
+    """Every `:::` of the reference."""
+    pages = [ROOT / "docs" / "api.md", *sorted((ROOT / "docs").glob("reference-*.md"))]
+    return [name for page in pages for name in ENTRY.findall(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_code_and_prose_are_no_wider_than_a_page(page):
+    text = page.read_text(encoding="utf-8")
+    code = [line for block in FENCE.finditer(text) for line in block[2].splitlines()]
+    assert [line for line in code if len(line) > 84] == []
+    assert wrapped(text) == text
+
+
+@pytest.mark.parametrize("page", [ROOT / "docs" / "index.md", *(ROOT / "docs").glob("results*.md")], ids=name_of)
+def test_no_page_of_results_has_numbers_of_its_own(page):
+    """They come from templates, and prose has no markers."""
+    assert "<!--n:" not in page.read_text(encoding="utf-8")
+    assert "<!-- from: " in page.read_text(encoding="utf-8")
+
+
+def test_every_page_of_results_answers_first():
+    pages = sorted((ROOT / "docs").glob("results-*.md"))
+    assert len(pages) > 5
+    for page in pages:
+        title, block, answer, *_ = (line for line in page.read_text(encoding="utf-8").splitlines() if line)
+        assert title.endswith("?")
+        assert block.startswith("<!-- from: results-")
+        assert answer.startswith("> **")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -95,6 +144,9 @@ MyRecipe, MyMetric, MySolver, MyController, LateTimes = Damped, None, None, None
 """
 
 
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
 def commands():
     """Every line for the program that a page shows, with the page it is on."""
     for page in PAGES:
@@ -114,7 +166,7 @@ def without_blocks(text):
 def test_every_command_that_a_page_shows_can_be_read(line, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").mkdir()
-    for name in ("front.py", "anharmonic.py", "mine.py", "examples/front.py"):
+    for name in ("front.py", "anharmonic.py", "mine.py", *(f"examples/{path.name}" for path in EXAMPLES)):
         (tmp_path / name).write_text(MINE, encoding="utf-8")
     for name in ("water.xyz", "ion.xyz", "examples/water.xyz"):
         (tmp_path / name).write_text("1\n\nHe 0 0 0\n", encoding="utf-8")

@@ -8,6 +8,8 @@ import importlib
 import inspect
 import re
 from dataclasses import fields, is_dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +18,18 @@ import angd
 from angd.recipes.base import Recipe
 from angd.recipes.named import RECIPES as BY_NAME
 
-ROOMS = ["angd", "angd.method.baselines", "angd.problems.pinn", "angd.problems.vmc"]
+ROOMS = [
+    "angd",
+    "angd.compat.optax",
+    "angd.compat.optimistix",
+    "angd.method.baselines",
+    "angd.problems.inference",
+    "angd.problems.lattice",
+    "angd.problems.pinn",
+    "angd.problems.vmc",
+    "angd.train.callbacks",
+    *["angd.compat.netket"] * (find_spec("netket") is not None),
+]
 # Constants: what they hold is said where they are defined. Modules have docstrings of their own.
 CONSTANTS = {"MOLECULES"}
 # Their text is that of Python's own class.
@@ -104,6 +117,39 @@ def test_every_option_of_a_recipe_has_its_text(name):
     assert issubclass(recipe, Recipe)
     assert (recipe.__doc__ or "").strip()
     assert not [spec.name for spec in fields(recipe) if not spec.metadata.get("about", "").strip()]
+
+
+def reference() -> dict[str, Any]:
+    """Everything that the reference pages list, modules left out."""
+    pages = sorted((Path(__file__).parent.parent / "docs").glob("reference-*.md"))
+    names = [name for page in pages for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)]
+    away = () if find_spec("netket") else ("angd.compat.netket",)  # a rim to what is not installed
+    found = {name: imported(name) for name in names if not name.startswith(away)}
+    return {name: thing for name, thing in found.items() if not inspect.ismodule(thing)}
+
+
+def imported(name: str) -> Any:
+    """The module, or what is in one."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        module, _, last = name.rpartition(".")
+        return getattr(importlib.import_module(module), last)
+
+
+def is_documented(thing: Any) -> bool:
+    """A docstring of its own, a bullet for every argument, and what a function returns; options say it themselves."""
+    doc = (thing.__doc__ if inspect.isfunction(thing) else vars(thing).get("__doc__")) or ""
+    recipe = inspect.isclass(thing) and issubclass(thing, Recipe)
+    returns = not inspect.isfunction(thing) or section(doc, "Returns").strip()
+    return bool(doc.strip() and returns and (recipe or not unexplained(thing)))
+
+
+def test_nothing_in_the_reference_is_undocumented():
+    things = reference()
+    undocumented = [name for name, thing in things.items() if not is_documented(thing)]
+    assert len(things) > 150
+    assert len(undocumented) == 0, undocumented
 
 
 def test_an_argument_without_a_bullet_is_noticed():

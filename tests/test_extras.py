@@ -51,6 +51,7 @@ def test_without_extras_angd_imports_and_fits(tmp_path):
     [
         ("import angd.problems.vmc", VMC, "pip install 'angd[vmc]'"),
         ("from angd.program import start; sys.exit(start())", PROGRAM, "pip install 'angd[program]'"),
+        ("import angd; angd.compat.netket", ["netket"], "angd.compat.netket needs netket, which is not installed: pip"),
         (FIT + "fit.plot()", PROGRAM, "Fit.plot needs matplotlib, which is not installed: pip install 'angd[program]'"),
         (
             FIT.replace("steps=10", "steps=10, folder='run'"),
@@ -58,12 +59,24 @@ def test_without_extras_angd_imports_and_fits(tmp_path):
             "a run in a folder needs filelock, which is not installed: pip install 'angd[program]'",
         ),
     ],
-    ids=["vmc", "program", "plot", "folder"],
+    ids=["vmc", "program", "netket", "plot", "folder"],
 )
 def test_a_missing_extra_is_a_sentence(code, blocked, words, tmp_path):
     done = run(code, blocked, tmp_path)
     assert done.returncode == 1
     assert words in done.stderr.splitlines()[-1]
+
+
+def test_no_guest_is_loaded_before_it_is_named(tmp_path):
+    code = """
+import sys, angd
+angd.ANGD, angd.fit, angd.compat
+assert not [name for name in sys.modules if name.startswith("angd.compat.") or name == "netket"], sys.modules
+angd.compat.optax, angd.compat.optimistix
+assert "netket" not in sys.modules
+"""
+    done = run(code, [], tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_pyscf_runs_no_code_of_the_working_folder(tmp_path):

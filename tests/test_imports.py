@@ -33,6 +33,9 @@ RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 METHOD_RANK = {room: rank for rank, rooms in enumerate(METHOD) for room in rooms}
 LIGHT = [
     "program.arguments",
+    "program.help",
+    "program.terminal",
+    "train.cache",
     "program.commands.listing",
     "program.main",
     "program.process",
@@ -41,6 +44,7 @@ LIGHT = [
     "program.expressions",
     "program.flow_catalogue",
     "program.commands.compare",
+    "program.commands.completion",
     "program.commands.flow",
     "program.commands.report",
     "program.commands.reproduce",
@@ -53,6 +57,7 @@ LIGHT = [
     "recipes.base",
     "recipes.baselines",
     "recipes.choice",
+    "recipes.inference",
     "recipes.named",
     "recipes.pinn",
     "recipes.published",
@@ -132,6 +137,15 @@ def test_stage_two_imports_in_the_order_of_a_step(path):
     part = path.relative_to(SOURCE / "method").parts[0].removesuffix(".py")
     for other in imported_parts(path):
         assert part == "__init__" or other == part or METHOD_RANK[other] < METHOD_RANK[part]
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_only_its_rim_knows_netket_and_no_rim_another(path):
+    names = set(imported_names(path))
+    if path.relative_to(SOURCE).as_posix() != "compat/netket.py":
+        assert not [name for name in names if name.split(".")[0] == "netket"]
+    rims = {f"angd.compat.{name}" for name in ("netket", "optax", "optimistix")}
+    assert not names & rims
 
 
 @pytest.mark.parametrize("module", LIGHT)

@@ -1,30 +1,56 @@
-"""Numbers in README and docs come from results/*.json, between markers `<!--n:file.key-->…<!--/n-->`.
+"""Numbers in README and docs come from results/*.json; `--write` puts them in, without it they are checked.
 
-`python tools/fill_numbers.py` checks that they are current; `--write` puts them in.
+A page shows them in blocks, `<!-- from: NAME -->…<!-- end -->`: what stands between is docs/templates/NAME.md with its
+expressions evaluated, so that prose which quotes a number is written in the template. A template knows
+
+- `n("file.part.part")`, a number of results/file.json as it should be shown, `short(…)`, the same to two digits, and
+  `v(…)`, the value itself;
+- `row(cell, …)`, a line of a table; `shown(value)`, a value as it should be shown;
+- `code("examples/front.py")`, a fenced block with a file.
+
+A single number may also stand in a page by itself, between `<!--n:file.part.part-->…<!--/n-->`.
 """
 
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from wrapping import wrapped
+
 ROOT = Path(__file__).parent.parent
+TEMPLATES = ROOT / "docs" / "templates"
 MARKER = re.compile(r"<!--n:([\w.-]+)-->(.*?)<!--/n-->", re.DOTALL)
+BLOCK = re.compile(r"<!-- from: ([\w.-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def pages() -> list[Path]:
     """Every page that may show a number."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@cache
+def results(name: str) -> Any:
+    """The values of results/NAME.json."""
+    return json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))["values"]
+
+
+def value(key: str) -> Any:
+    """The value of `file.part.part`."""
+    name, *parts = key.split(".")
+    found = results(name)
+    for part in parts:
+        found = found[part]
+    return found
 
 
 def look_up(key: str) -> str:
     """The value of `file.part.part`, as it should be shown."""
-    name, *parts = key.split(".")
-    value = json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))
-    for part in ["values", *parts]:
-        value = value[part]
-    return shown(value)
+    return shown(value(key))
 
 
 def shown(value: Any) -> str:
@@ -40,8 +66,48 @@ def shown(value: Any) -> str:
     return f"{value:.0f}" if 1000 <= abs(value) < 1e6 else f"{value + 0.0:.3g}"
 
 
+def short(key: str) -> str:
+    """The value of `file.part.part` to two digits, with as short an exponent as it has."""
+    found = value(key)
+    if not isinstance(found, float) or found == 0 or abs(found) >= 1e3:
+        return shown(found)
+    return f"{found:.2g}" if abs(found) >= 1e-3 else re.sub(r"e-0*", "e-", f"{found:.1e}")
+
+
+def row(*cells: Any) -> str:
+    """A line of a table."""
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def code(path: str) -> str:
+    """A file as a fenced block."""
+    return f"```python\n{(ROOT / path).read_text(encoding='utf-8').rstrip()}\n```"
+
+
+@cache
+def environment() -> Environment:
+    """How templates are read: a name that is missing is an error."""
+    found = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
+        autoescape=False,
+    )
+    found.globals.update(n=look_up, short=short, v=value, shown=shown, row=row, code=code)
+    return found
+
+
+def rendered(name: str) -> str:
+    """A template with its numbers."""
+    text = environment().get_template(f"{name}.md").render()
+    return f"<!-- from: {name} -->\n{wrapped(text.strip())}\n<!-- end -->"
+
+
 def filled(text: str) -> str:
-    """The text with every marked number looked up."""
+    """The text with every block rendered and every marked number looked up."""
+    text = BLOCK.sub(lambda match: rendered(match[1]), text)
     return MARKER.sub(lambda match: f"<!--n:{match[1]}-->{look_up(match[1])}<!--/n-->", text)
 
 

@@ -1,15 +1,19 @@
 """Do the tests look at every formula? One small fault at a time, in the code that docs/map.md names.
 
-    python tools/mutants.py [--most 80] [--seed 0] [--workers 2] [--only TEXT]
+    python tools/mutants.py [--most 80] [--seed 0] [--workers 2] [--only TEXT] [--afresh]
 
 A mutant is a sign, an operator, a comparison or a number changed in a copy of the source. It is killed when a test
 fails: first the one that the map names beside the formula, then its whole file, then the quick tests of its room and
 of the theory. Survivors are listed, and what is left of them after EQUIVALENT is the exit code.
+
+A run that was stopped goes on where it stood, as long as neither source nor tests have changed: what each mutant met is
+in runs/mutants.jsonl. `--afresh` forgets it.
 """
 
 import argparse
 import ast
 import copy
+import hashlib
 import importlib
 import inspect
 import json
@@ -32,9 +36,10 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "angd"
 RESULT = ROOT / "results" / "mutants.json"
+JOURNAL = ROOT / "runs" / "mutants.jsonl"
 ROW = re.compile(r"^\|(.+)\|([^|]+)\|([^|]+)\|\s*$", re.MULTILINE)
 NAMED_TEST = re.compile(r"tests/[\w/]+\.py::\w+")
-SECONDS = 600  # after so long a test hangs, and the mutant is killed
+SECONDS = 1800  # after so long a test hangs, and the mutant is killed
 
 SWAPS: dict[type, type] = {
     ast.Add: ast.Sub,
@@ -66,6 +71,11 @@ class Mutant:
     test: str
     start: int
     stop: int
+
+    @property
+    def name(self) -> str:
+        """What is changed, and where."""
+        return f"{self.file}:{self.line}: {self.before} → {self.after}"
 
     def text(self) -> str:
         """The file with the fault."""
@@ -229,6 +239,30 @@ def passes(tests: list[str], environment: dict[str, str]) -> bool:
         return False
 
 
+class Journal:
+    """What the mutants of this very source and these tests met so far."""
+
+    def __init__(self, afresh: bool):
+        files = sorted(path for folder in (SOURCE, ROOT / "tests") for path in folder.rglob("*.py"))
+        self.code = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+        lines = JOURNAL.read_text(encoding="utf-8").splitlines() if JOURNAL.exists() and not afresh else []
+        entries = [entry for entry in map(json.loads, lines) if entry["code"] == self.code]
+        self.known: dict[str, tuple[str | None, float]] = {e["mutant"]: (e["by"], e["seconds"]) for e in entries}
+
+    def killer(self, mutant: Mutant, cache_folder: str) -> tuple[str | None, float]:
+        """What killed it, now or before, and how long that took."""
+        key = f"{mutant.name} @{mutant.start}"
+        if key not in self.known:
+            begun = time.monotonic()
+            self.known[key] = killer(mutant, cache_folder), time.monotonic() - begun
+            by, seconds = self.known[key]
+            JOURNAL.parent.mkdir(exist_ok=True)
+            with JOURNAL.open("a", encoding="utf-8") as file:
+                line = {"code": self.code, "mutant": key, "by": by, "seconds": round(seconds, 1)}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        return self.known[key]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=int, default=80)
@@ -236,23 +270,24 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="", help="only mutants whose file and text contain this")
     parser.add_argument("--list", action="store_true", help="show the mutants, and run nothing")
+    parser.add_argument("--afresh", action="store_true", help="run also those whose end is known")
     options = parser.parse_args()
     chosen = [m for m in sample(options.most, options.seed) if options.only in f"{m.file} {m.before} {m.after}"]
     if options.list:
-        print("\n".join(f"{m.file}:{m.line}: {m.before} → {m.after}" for m in chosen))
+        print("\n".join(mutant.name for mutant in chosen))
         return 0
-    begun, survivors, killed = time.monotonic(), [], 0
+    journal, survivors, killed, taken = Journal(options.afresh), [], 0, 0.0
     with ThreadPoolExecutor(options.workers) as pool, tempfile.TemporaryDirectory() as compiled:
-        for mutant, by in zip(chosen, pool.map(killer, chosen, repeat(compiled)), strict=True):
+        for mutant, (by, seconds) in zip(chosen, pool.map(journal.killer, chosen, repeat(compiled)), strict=True):
+            taken += seconds / options.workers
             line = (SOURCE / mutant.file).read_text(encoding="utf-8").splitlines()[mutant.line - 1].strip()
             why = EQUIVALENT.get((mutant.file, line))
             killed += by is not None
             if by is None and why is None:
                 survivors.append(asdict(mutant))
             said = f"killed by {by}" if by else f"no fault: {why}" if why else "SURVIVES"
-            print(f"{mutant.file}:{mutant.line}: {mutant.before} → {mutant.after}: {said}", flush=True)
-    minutes = (time.monotonic() - begun) / 60
-    print(f"{len(chosen)} mutants, {killed} killed, {len(survivors)} survive, {minutes:.0f} minutes")
+            print(f"{mutant.name}: {said}", flush=True)
+    print(f"{len(chosen)} mutants, {killed} killed, {len(survivors)} survive, {taken / 60:.0f} minutes")
     if not options.only:
         found = {"mutants": len(chosen), "killed": killed, "seed": options.seed, "survivors": survivors}
         RESULT.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -41,7 +41,7 @@ def run(arguments: str, row: str, seed: int, core: int) -> dict[str, Any]:
     environment = os.environ | {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
     folder = RunFolder(MEASURED / f"{row}-{seed}")
     angd = [sys.executable, "-m", "angd.program.main", "run", *begun_or_resumed(arguments, seed, folder)]
-    command = ["taskset", "-c", str(core), *angd, "--checkpoint-seconds", "300"]
+    command = ["taskset", "-c", str(core), *angd, "--checkpoint-seconds", "300", "--no-cache"]
     subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=True)
     seen, summary = folder.records(), folder.read("summary.json") or {}
     names = list(seen[-1].errors)

@@ -17,7 +17,9 @@ _TOKENS = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _WORD = "angdformula{}x"
-_SCROLLING = '<span style="display:block;overflow-x:auto;overflow-y:hidden">{}</span>'
+_SCROLLING = '<span class="formula">{}</span>'
+_LONG = 60  # characters; a formula in a line that is longer scrolls by itself on narrow pages
+_LONG_INLINE = '<span class="long formula">{}</span>'
 
 _formulas: dict[str, list[str]] = {}
 
@@ -32,7 +34,8 @@ def on_page_markdown(markdown: str, *, page: Any, **kwargs: Any) -> str:
         block = match["block"] is not None
         formula = " ".join((match["block"] if block else match["inline"]).split())
         html = convert(formula, display="block" if block else "inline")
-        found.append(_SCROLLING.format(html) if block else html)
+        around = _SCROLLING if block else _LONG_INLINE if len(formula) > _LONG else "{}"
+        found.append(around.format(html))
         return _WORD.format(len(found) - 1)
 
     return _TOKENS.sub(replace, markdown)
