@@ -1,16 +1,14 @@
 """An inverse problem: the viscosity of Burgers' equation, from noisy measurements.
 
-A second output of the network is the coefficient, a trained number that is the same
-at every point.
+The run ends with the coefficient and its error bar.
 Run it: `angd run examples/viscosity.py --seconds 30`.
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 import angd
-from angd.problems.pinn import Box, Condition, Data, Network, Problem, d
+from angd.problems.pinn import Box, Coefficient, Network, Problem, d, observed
 
 NU = 0.05  # what should be found
 box = Box((0.0, 1.0), (-1.0, 1.0))  # t, x
@@ -21,31 +19,18 @@ def front(z):  # a front that moves at speed ½
     return (1 - jnp.tanh((x - t / 2) / (4 * NU))) / 2
 
 
-class WithViscosity(eqx.Module):
-    network: Network
-
-    def init(self, key, dimension):
-        return {"u": self.network.init(key, dimension), "log_nu": jnp.log(0.5)}
-
-    def __call__(self, params, z):
-        return jnp.stack([self.network(params["u"], z), jnp.exp(params["log_nu"])])
-
-
-def equation(f, z):
-    (u, nu), u_t, u_x, u_xx = f(z), d(f, 0)(z)[0], d(f, 1)(z)[0], d(f, 1, 1)(z)[0]
-    return u_t + u * u_x - nu * u_xx
+def equation(u, z, c):
+    return d(u, 0)(z) + u(z) * d(u, 1)(z) - c["nu"] * d(u, 1, 1)(z)
 
 
 keys = jax.random.split(jax.random.key(0), 2)
 points = box.place(jax.random.uniform(keys[0], (200, 2)))
 values = jax.vmap(front)(points) + 0.01 * jax.random.normal(keys[1], (200,))
-measured = Condition(Data(points, values), lambda f, p: f(p.z)[0] - p.values)
 problem = Problem(
-    WithViscosity(Network((12, 12))), box, equation, {"measured": measured}
+    Network((12, 12)),
+    box,
+    equation,
+    {"measured": observed(points, values, noise=0.01)},
+    unknowns={"nu": Coefficient(0.5, lower=0)},
 )
-known = {
-    "observables": {"viscosity": lambda params: jnp.exp(params["log_nu"])},
-    "fields": ("u", "viscosity"),
-    "coordinates": ("t", "x"),
-}
-task = angd.Task(problem, name="viscosity", **known)
+task = angd.Task(problem, name="viscosity", fields=("u",), coordinates=("t", "x"))

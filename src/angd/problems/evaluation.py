@@ -43,7 +43,8 @@ class Evaluator:
         self.solution = solution_of(task, counts)
         self._compare = self.solution if task.exact is not None or task.reference is not None else None
         self._held_out = held_out_loss(task, points)
-        self._observables = {name: jax.jit(f) for name, f in task.observables.items()}
+        observables = {**getattr(self.problem, "observables", {}), **task.observables}
+        self._observables = {name: jax.jit(f) for name, f in observables.items()}
 
     def __call__(self, params: PyTree, samples: Any, loss: float, pretraining: bool = False) -> Evaluation:
         """**Arguments:** parameters, the samples of the last step, and its loss, which is not compared with the

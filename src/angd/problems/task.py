@@ -148,13 +148,19 @@ class Task:
         return Drawn(n, every)
 
     def counts(self, interior: int, condition: int) -> dict[str, int]:
-        """How many points each term of a differential equation gets."""
+        """How many points each term of a differential equation gets.
+
+        Measurements are used in every step, all of them, unless they are more than the points inside.
+        """
         if not hasattr(self.problem, "places"):
             raise ValueError(
                 f"{self.name}: a {type(self.problem).__name__} has no domain to draw points in; give samples=: "
                 "Samples, or a sampler (key, problem, params) -> Samples."
             )
-        return {name: interior if name == "interior" else condition for name in self.problem.places()}
+        places = self.problem.places().items()
+        counts = {name: interior if name == "interior" else condition for name, _ in places}
+        measured = {name: place.count for name, place in places if hasattr(place, "count")}
+        return counts | {name: count for name, count in measured.items() if count <= interior}
 
     def rows(self, interior: int, condition: int) -> float:
         """How many residuals there are, with so many points; infinite where that is not known beforehand."""

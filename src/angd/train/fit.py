@@ -18,6 +18,7 @@ from angd._requirements import needs
 from angd.method import baselines
 from angd.method.parallel import replicate
 from angd.method.step import Info
+from angd.problems.estimate import Estimate, from_json
 from angd.problems.lookup import find_task
 from angd.problems.samplers import Spread, as_sampler
 from angd.problems.task import Task
@@ -93,6 +94,15 @@ class Fit:
     def errors(self) -> dict[str, float | None]:
         """The last errors against what is known, by field; empty where nothing is."""
         return self.records[-1].errors if self.records else {}
+
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """Unknown coefficients of an inverse problem with their error bars, by name; {} where there are none."""
+        kept = self.summary.get("estimates")
+        if kept is not None:
+            return from_json(kept)
+        problem = self.task.problem
+        return problem.estimates(self.params) if getattr(problem, "is_measured", False) else {}
 
     def plot(self) -> Any:
         """Draw how the loss and the errors fell, and the solution where there is one.
@@ -389,4 +399,5 @@ def _sentence(found: Fit) -> str:
         parts += [f"energy {found.evaluation['energy']:.5f}"]
     elif last.errors:
         parts += [f"error {last.error:.2e}"]
+    parts += [f"{name} = {estimate}" for name, estimate in from_json(found.summary.get("estimates", {})).items()]
     return ", ".join([*parts, found.result])

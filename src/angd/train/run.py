@@ -9,6 +9,7 @@ from typing import Any
 
 from angd.address import blame
 from angd.method.step import Info
+from angd.problems.estimate import Estimate, to_json
 from angd.recipes.base import INFINITE
 from angd.results import RESULTS
 from angd.train.checkpoint import Checkpoints, named_leaves
@@ -23,6 +24,7 @@ from angd.tree import count
 
 FINISHED = "finished"
 FAILED = 3
+MOST_BARS = 3000  # parameters with which error bars take seconds
 RETRIES = 10  # of one step; more than this and the callback will never be content
 WORDS = ("result", "accepted", "restarted")
 NUMBERS = tuple(spec.name for spec in fields(Info) if spec.name not in WORDS)
@@ -71,6 +73,7 @@ class Run:
         self.on_begin: Callable[[TrainState], None] = lambda state: None
         self.on_doing: Callable[[str], None] = lambda work: None
         self.state, self.info, self.evaluation = TrainState(setup.params), None, None
+        self.estimates: dict[str, Estimate] = {}
 
     @property
     def plan(self) -> Plan:
@@ -211,6 +214,13 @@ class Run:
         final = self.setup.final
         self.on_doing("" if final is None else "evaluating on fresh walkers")
         self.evaluation = final(now.state.params) if final is not None and self.code in (0, FAILED) else None
+        if (
+            now.state.k > 0
+            and getattr(self.setup.problem, "is_measured", False)
+            and count(self.setup.params) <= MOST_BARS
+        ):
+            self.on_doing("error bars of the coefficients")
+            self.estimates = self.setup.problem.estimates(now.state.params)
         if self.folder is None:
             return
         self.folder.write("summary.json", self.summary(now.last))
@@ -281,6 +291,7 @@ class Run:
             "loss": last.loss if last else None,
             "test_loss": last.test_loss if last else None,
             **found,
+            **({"estimates": to_json(self.estimates)} if self.estimates else {}),
             "result": self.result,
             "out": None if self.folder is None else str(self.folder.path),
         }

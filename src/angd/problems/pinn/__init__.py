@@ -2,21 +2,27 @@
 
 Network(widths)                                     what is sought
 Problem(network, domain, equation, conditions)      what it should satisfy
+Problem(..., unknowns={"nu": Coefficient(0.1)})     an inverse problem: equation(u, z, c)
 Uniform(interior=..., ...)(key, problem, params)    where it is asked to
 """
 
+from angd.problems.estimate import Estimate
 from angd.problems.pinn.derivatives import d
 from angd.problems.pinn.domains import Box, Data, Face, Faces
+from angd.problems.pinn.estimates import estimates
 from angd.problems.pinn.networks import Mirrored, Model, Network, Periodic
 from angd.problems.pinn.problem import Condition, Problem, observed
 from angd.problems.pinn.sampling import Adaptive, Balanced, Fixed, Renewed, Sampler, Sobol, Uniform
+from angd.problems.pinn.unknowns import Coefficient
 
 __all__ = [
     "Adaptive",
     "Balanced",
     "Box",
+    "Coefficient",
     "Condition",
     "Data",
+    "Estimate",
     "Face",
     "Faces",
     "Fixed",
@@ -30,5 +36,6 @@ __all__ = [
     "Sobol",
     "Uniform",
     "d",
+    "estimates",
     "observed",
 ]

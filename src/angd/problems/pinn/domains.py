@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -117,12 +118,14 @@ class Data(eqx.Module):
 
     - `z`: the points, shape (N, D).
     - `values`: one for each point, shape (N,) or (N, m) as the field has them.
+    - `noise`: their standard deviation, a number or an array that broadcasts to the shape of the values. Optional.
     """
 
     z: Float[Array, "N D"]
     values: Float[Array, "N *m"]
+    noise: Float[Array, "N *m"] | None
 
-    def __init__(self, z: Any, values: Any):
+    def __init__(self, z: Any, values: Any, noise: Any = None):
         self.z, self.values = jnp.asarray(z, float), jnp.asarray(values, float)
         if self.z.ndim != 2 or not len(self.z) or self.values.shape[:1] != self.z.shape[:1]:
             raise ValueError(
@@ -131,10 +134,16 @@ class Data(eqx.Module):
             )
         if not bool(jnp.all(jnp.isfinite(self.z)) & jnp.all(jnp.isfinite(self.values))):
             raise ValueError("Data: every point and every value must be finite.")
+        self.noise = None if noise is None else _noise_of(self.values, noise)
 
     @property
     def dimension(self) -> int:
         return self.z.shape[1]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self.z.shape[0]
 
     def within(self, other: Box) -> bool:
         """Up to rounding: 0.2 in single precision lies above 0.2."""
@@ -146,4 +155,18 @@ class Data(eqx.Module):
     def place(self, unit: Float[Array, "n D"]) -> "Data":
         n, total = unit.shape[0], self.z.shape[0]
         chosen = jnp.floor((jnp.arange(n) + unit[:, 0]) * total / n).astype(int).clip(0, total - 1)
-        return eqx.tree_at(lambda d: (d.z, d.values), self, (self.z[chosen], self.values[chosen]))
+        return jax.tree.map(lambda leaf: leaf[chosen], self)
+
+
+def _noise_of(values: Array, noise: Any) -> Array:
+    """One standard deviation for each value."""
+    try:
+        found = jnp.broadcast_to(jnp.asarray(noise, float), values.shape)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Data: noise must be a number or an array that broadcasts to the values' shape {values.shape}, got one of "
+            f"shape {jnp.shape(noise)}."
+        ) from None
+    if not bool(jnp.all((found > 0) & jnp.isfinite(found))):
+        raise ValueError("Data: noise is a standard deviation, so it must be positive and finite.")
+    return found

@@ -10,11 +10,23 @@ from jaxtyping import Array, Float, PyTree
 
 from angd.method.metrics import Energy
 from angd.method.samples import Samples
+from angd.problems.estimate import Estimate
 from angd.problems.models import as_model
 from angd.problems.pinn.domains import Box, Data, Face, Faces
 from angd.problems.pinn.networks import Model
+from angd.problems.pinn.observed import Misfit, noise_weights
+from angd.problems.pinn.unknowns import (
+    FIELD,
+    UNKNOWNS,
+    Coefficient,
+    Unknown,
+    as_unknowns,
+    first_values,
+    present,
+    reads_unknowns,
+)
 
-Equation = Callable[[Callable[[Array], Array], Any], Array]
+Equation = Callable[..., Array]
 INTERIOR = "interior"
 LOOKS = 8  # points at which a new problem is tried
 
@@ -25,29 +37,46 @@ class Condition(eqx.Module):
     **Arguments:**
 
     - `on`: where, a `Face`, `Faces`, `Box` or `Data`.
-    - `equation`: `equation(u, z)`, a number or a vector that should vanish.
-    - `weight`: > 0, its share of the loss; 10 times the equation's is a good first try.
+    - `equation`: `equation(u, z)`, a number or a vector that should vanish; `equation(u, z, c)` where the problem has
+      unknowns.
+    - `weight`: > 0, its share of the loss; 10 times the equation's is a good first try. None, for measurements, takes
+      it from their noise.
 
     **Example:** `Condition(box.face(0, "lower"), lambda u, z: u(z) - jnp.sin(z[1]), 10.0)`
     """
 
     on: Any
     equation: Equation = eqx.field(static=True)
-    weight: float = 1.0
+    weight: float | None = 1.0
 
 
-def observed(z: Any, values: Any, weight: float = 1.0) -> Condition:
-    """u should take these values at these points: a term for data.
+def observed(
+    z: Any,
+    values: Any,
+    weight: float | None = None,
+    noise: Any = None,
+    of: int | Callable[..., Array] | None = None,
+) -> Condition:
+    """Measurements: u should take these values at these points.
+
+    With known noise σ the residual is (u − value)/σ, so that a good fit has mean square 1. Such terms need no weight:
+    the largest gets 1e-3, so that the equation keeps the upper hand, the others in proportion to their numbers.
 
     **Arguments:**
 
     - `z`: the points, shape (N, D).
-    - `values`: shape (N,) or (N, m), as the field has them.
-    - `weight`: > 0, its share of the loss.
+    - `values`: shape (N,) or (N, m), as what is measured has them.
+    - `weight`: > 0, its share of the loss; None takes it from the noise, 1 where that is not known.
+    - `noise`: the standard deviation of the measurements, a number, or an array of the shape of the values, or one
+      that broadcasts to it. Optional.
+    - `of`: what is measured: None for the field itself, the number of one of its components, or a function
+      `of(u, z)`, such as a flux `lambda u, z: d(u, 1)(z)`.
 
     **Returns:** a `Condition`.
+
+    **Example:** `observed(points, values, noise=0.01)`
     """
-    return Condition(Data(z, values), _misfit, weight)
+    return Condition(Data(z, values, noise), Misfit(of), weight)
 
 
 class Problem(eqx.Module):
@@ -59,9 +88,11 @@ class Problem(eqx.Module):
       or Linen (see `angd.as_model`).
     - `domain`: a `Box`.
     - `equation`: `equation(u, z)` sees the field as a function and returns a number or a vector that
-      should vanish inside the domain.
-    - `conditions`: a dictionary from names to `Condition`; {} for none.
+      should vanish inside the domain; `equation(u, z, c)` where there are unknowns.
+    - `conditions`: a dictionary from names to `Condition`; {}, the default, for none.
     - `constraint`: builds conditions into the field itself, u(z) = constraint(z, N(z)); None for none.
+    - `unknowns`: of an inverse problem, by name: a `Coefficient`, which equations read as the number `c[name]`, or a
+      `Network` or any other model, which they read as the function `c[name](z)`. {}, the default, for none.
 
     **Example:** `Problem(Network((20, 20)), box, lambda u, z: d(u, 0)(z) - d(u, 1, 1)(z), conditions)`
     """
@@ -69,8 +100,9 @@ class Problem(eqx.Module):
     network: Model = eqx.field(converter=as_model)
     domain: Box = eqx.field(static=True)
     equation: Equation = eqx.field(static=True)
-    conditions: dict[str, Condition]
+    conditions: dict[str, Condition] = eqx.field(default_factory=dict)
     constraint: Callable[[Array, Array], Array] | None = eqx.field(static=True, default=None)
+    unknowns: dict[str, Unknown] = eqx.field(default_factory=dict, converter=as_unknowns)
 
     def __check_init__(self):
         _check_kinds(self)
@@ -83,12 +115,18 @@ class Problem(eqx.Module):
                 raise ValueError(f"Problem: the condition {name!r} lives on a box of another dimension.")
             if not condition.on.within(self.domain):
                 raise ValueError(f"Problem: the condition {name!r} has points outside the domain {self.domain}.")
-            if not condition.weight > 0:
+            if condition.weight is not None and not condition.weight > 0:
                 raise ValueError(f"Problem: the weight of {name!r} must be positive, got {condition.weight}.")
+        _check_unknowns(self)
 
     def init(self, key: Array) -> PyTree:
-        """Parameters of the network; also tries every equation at a few points, so that mistakes are told at once."""
+        """Parameters of the network, and of the unknowns where there are some, {"field": …, "unknowns": …}.
+
+        Also tries every equation at a few points, so that mistakes are told at once.
+        """
         params = self.network.init(key, self.domain.dimension)
+        if self.unknowns:
+            params = {FIELD: params, UNKNOWNS: first_values(self.unknowns, key, self.domain.dimension)}
         unit = jax.random.uniform(key, (LOOKS, self.domain.dimension), minval=0.01, maxval=0.99)
         points = {name: place.place(unit) for name, place in self.places().items()}
         for name, f in self.residuals.items():
@@ -99,8 +137,36 @@ class Problem(eqx.Module):
 
     def field(self, params: PyTree, z: Float[Array, " D"]) -> Float[Array, "*m"]:
         """u(z)."""
-        value = self.network(params, z)
+        value = self.network(params[FIELD] if self.unknowns else params, z)
         return value if self.constraint is None else self.constraint(z, value)
+
+    def coefficients(self, params: PyTree) -> dict[str, Any]:
+        """The unknowns as equations read them: numbers, and functions of a point; {} where there are none.
+
+        **Arguments:** `params`, of this problem.
+        """
+        return present(self.unknowns, params[UNKNOWNS]) if self.unknowns else {}
+
+    @property
+    def observables(self) -> dict[str, Callable[[PyTree], Array]]:
+        """Unknown numbers, worth recording along a run, by name."""
+        numbers = {name: c for name, c in self.unknowns.items() if isinstance(c, Coefficient) and c.first.ndim == 0}
+        return {name: _of_coefficient(c, name) for name, c in numbers.items()}
+
+    @property
+    def is_measured(self) -> bool:
+        """Are there unknown numbers, and measurements to find them from?"""
+        numbers = any(isinstance(unknown, Coefficient) for unknown in self.unknowns.values())
+        return numbers and any(isinstance(c.on, Data) for c in self.conditions.values())
+
+    def estimates(self, params: PyTree) -> dict[str, Estimate]:
+        """Unknown coefficients with their error bars, by name: see `angd.problems.pinn.estimates`.
+
+        **Arguments:** `params`, of this problem, at the end of training.
+        """
+        from angd.problems.pinn.estimates import estimates
+
+        return estimates(self, params)
 
     @property
     def residuals(self) -> dict[str, Callable[..., Array]]:
@@ -117,7 +183,9 @@ class Problem(eqx.Module):
         return {INTERIOR: self.domain} | {name: condition.on for name, condition in self.conditions.items()}
 
     def weight(self, name: str) -> float:
-        return 1.0 if name == INTERIOR else self.conditions[name].weight
+        """A term's share of the loss."""
+        given = 1.0 if name == INTERIOR else self.conditions[name].weight
+        return noise_weights(self.conditions)[name] if given is None else given
 
 
 def _check_kinds(problem: Problem) -> None:
@@ -138,20 +206,36 @@ def _check_kinds(problem: Problem) -> None:
         )
 
 
+def _check_unknowns(problem: Problem) -> None:
+    """Equations and unknowns belong together."""
+    terms = {INTERIOR: problem.equation} | {name: c.equation for name, c in problem.conditions.items()}
+    readers = [name for name, equation in terms.items() if reads_unknowns(equation)]
+    if readers and not problem.unknowns:
+        raise ValueError(
+            f"Problem: the equation of {readers[0]!r} reads coefficients, equation(u, z, c), but there are none: "
+            'add unknowns={"name": Coefficient(0.1)}.'
+        )
+    if problem.unknowns and not readers:
+        raise ValueError(
+            f"Problem: no equation reads the unknowns {sorted(problem.unknowns)}; write equation(u, z, c), "
+            "and use c[name]."
+        )
+
+
+def _of_coefficient(coefficient: Coefficient, name: str) -> Callable[[PyTree], Array]:
+    return lambda params: coefficient.value(params[UNKNOWNS][name])
+
+
 def _on_field(problem: Problem, equation: Equation) -> Callable[..., Array]:
+    reads = bool(problem.unknowns) and reads_unknowns(equation)
+
     def residual(params: PyTree, z: Any) -> Array:
-        return equation(lambda y: problem.field(params, y), z)
+        def u(y: Array) -> Array:
+            return problem.field(params, y)
+
+        return equation(u, z, problem.coefficients(params)) if reads else equation(u, z)
 
     return residual
-
-
-def _misfit(u: Callable[[Array], Array], data: Data) -> Array:
-    value = u(data.z)
-    if value.shape != data.values.shape:
-        raise ValueError(
-            f"observed: the field has values of shape {value.shape} at a point, but the data {data.values.shape}."
-        )
-    return value - data.values
 
 
 def _check_kind(name: str, f: Callable[..., Array], params: PyTree, points: PyTree) -> None:

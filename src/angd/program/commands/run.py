@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import tyro
 
+from angd.problems.estimate import from_json
 from angd.program.arguments import Number, Place, Size, Switch, Whole, changes
 from angd.program.process import RUNS, check_source, opened
 from angd.program.reached import energy, number
@@ -232,6 +233,12 @@ def sentence(summary: dict[str, Any]) -> str:
 
 
 def _reached(summary: dict[str, Any]) -> str:
+    """What training found, and the coefficients of an inverse problem with their error bars."""
+    estimates = from_json(summary.get("estimates", {})).items()
+    return ", ".join([_judged(summary), *(f"{name} = {estimate}" for name, estimate in estimates)])
+
+
+def _judged(summary: dict[str, Any]) -> str:
     """Errors, or an energy with its error bar and how far it can be trusted, or the losses where nothing is known."""
     error, found = summary["error"], summary.get("evaluation")
     if found is not None:
