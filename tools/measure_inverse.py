@@ -18,8 +18,8 @@ import numpy as np
 import angd
 from angd.problems.pinn import Box, Coefficient, Network, Problem, d, observed
 from angd.problems.pinn.burgers import NU, solution
+from angd.train.environment import stamp
 from angd.train.files import write_atomically
-from suites import stamp
 
 OUT = Path(__file__).parent.parent / "results" / "inverse.json"
 VALUES, NOISE = 500, 0.01

@@ -138,7 +138,7 @@ def _fitted(terms: list[_Term]) -> _Fitted:
     J = jnp.concatenate([term.rows for term in terms])
     lengths = jnp.linalg.norm(J, axis=0)
     scale = jnp.where(lengths > 0, lengths, 1.0)
-    left, singular, right = jnp.linalg.svd(J / scale, full_matrices=False)
+    left, singular, right = jnp.linalg.svd(J / scale[None, :], full_matrices=False)
     kept = int(jnp.sum(singular > jnp.sqrt(jnp.finfo(J.dtype).eps) * singular[0]))
     left = left[:, :kept]
     stops = np.cumsum([len(term.root) for term in terms])[:-1].tolist()

@@ -19,7 +19,7 @@ class Misfit(eqx.Module):
     - `of`: what is measured: None for the field, the number of a component, or a function `of(u, z)`.
     """
 
-    of: int | Callable[..., Array] | None = eqx.field(static=True, default=None)
+    of: Any = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         if not (self.of is None or isinstance(self.of, int) or callable(self.of)):

@@ -55,7 +55,7 @@ def observed(
     values: Any,
     weight: float | None = None,
     noise: Any = None,
-    of: int | Callable[..., Array] | None = None,
+    of: Any = None,
 ) -> Condition:
     """Measurements: u should take these values at these points.
 
