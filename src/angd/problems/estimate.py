@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 class Estimate(NamedTuple):
     """What was found, and one standard deviation of it.
 
-    **Attributes:** `value` and `error`, numbers or arrays of one shape; an infinite error says that the measurements
-    leave the value open.
+    **Arguments:**
+
+    - `value`: a number or an array.
+    - `error`: of the same shape; an infinite one says that the measurements leave the value open.
     """
 
     value: Any

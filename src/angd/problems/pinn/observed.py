@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from angd.problems.pinn.domains import Data
@@ -35,14 +36,15 @@ class Misfit(eqx.Module):
         return missed if data.noise is None else missed / data.noise
 
     def _measured(self, u: Callable[[Array], Array], z: Array) -> Array:
-        if callable(self.of):
-            return self.of(u, z)
+        of = self.of
+        if callable(of):
+            return jnp.asarray(of(u, z))
         value = u(z)
-        if self.of is None:
+        if of is None:
             return value
-        if value.ndim == 0 or not 0 <= self.of < value.shape[0]:
-            raise ValueError(f"observed: there is no component {self.of} in a field of shape {value.shape}.")
-        return value[self.of]
+        if value.ndim == 0 or not 0 <= of < value.shape[0]:
+            raise ValueError(f"observed: there is no component {of} in a field of shape {value.shape}.")
+        return value[of]
 
 
 def noise_weights(conditions: Mapping[str, Any]) -> dict[str, float]:
