@@ -114,13 +114,24 @@ def solution_of(task: Task, counts: Sequence[int] | None = None) -> Callable[[Py
     if z is None:
         return None
     compiled = jax.jit(lambda params: task.field(params, jnp.asarray(z)).reshape(len(z), -1))
+    outside = _outside(task, z)
+    exact = {name: np.where(outside, np.nan, values) for name, values in exact.items()}
 
     def solution(params: PyTree) -> Solution:
-        columns = np.asarray(compiled(params)).T
+        columns = np.where(outside, np.nan, np.asarray(compiled(params)).T)
         names = task.fields or (tuple(exact) if exact else field_names(len(columns)))
         return together(z, dict(zip(names, columns, strict=True)), exact, task.coordinates)
 
     return solution
+
+
+def _outside(task: Task, z: np.ndarray) -> np.ndarray:
+    """Which points are not in the domain, where it is not a box."""
+    region: Any = getattr(task.problem, "domain", None)
+    if task.reference is not None or not hasattr(region, "distance"):
+        return np.zeros(len(z), bool)
+    rounding = 1e-6 * max(upper - lower for lower, upper in region.intervals)
+    return np.asarray(jax.vmap(region.distance)(jnp.asarray(z))) > rounding
 
 
 def field_names(count: int) -> tuple[str, ...]:

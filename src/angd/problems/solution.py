@@ -33,10 +33,16 @@ def fields(solution: Solution) -> dict[str, tuple[np.ndarray, np.ndarray | None]
 
 
 def relative_errors(solution: Solution) -> dict[str, float]:
-    """‖found − exact‖ / ‖exact‖ by field, for those that are known."""
-    norm = np.linalg.norm
-    pairs = fields(solution).items()
-    return {name: float(norm(found - exact) / norm(exact)) for name, (found, exact) in pairs if exact is not None}
+    """‖found − exact‖ / ‖exact‖ by field, for those that are known, over the points of the domain.
+
+    Points of the grid outside are NaN in `exact`.
+    """
+    norm, errors = np.linalg.norm, {}
+    for name, (found, exact) in fields(solution).items():
+        if exact is not None:
+            inside = ~np.isnan(exact)
+            errors[name] = float(norm((found - exact)[inside]) / norm(exact[inside]))
+    return errors
 
 
 def differences(solutions: Sequence[Solution]) -> dict[str, float]:
@@ -47,6 +53,7 @@ def differences(solutions: Sequence[Solution]) -> dict[str, float]:
     found: dict[str, float] = {}
     for name in fields(solutions[0]):
         values = np.stack([solution[name + FOUND] for solution in solutions])
+        values = values[:, ~np.isnan(values).all(axis=0)]  # points outside the domain
         mean = values.mean(axis=0)
         found[name] = float(max(np.linalg.norm(value - mean) for value in values) / np.linalg.norm(mean))
     return found

@@ -65,8 +65,8 @@ def draw_errors(solutions: Mapping[str, Solution], theme: Theme = LIGHT) -> dict
     **Returns:** figures by method; of several fields the one whose error is largest.
     """
     shown = {label: _worst(solution) for label, solution in solutions.items()}
-    low = min(float(np.quantile(values, 0.02)) for _, values in shown.values())
-    high = max(float(np.max(values)) for _, values in shown.values())
+    low = min(float(np.nanquantile(values, 0.02)) for _, values in shown.values())
+    high = max(float(np.nanmax(values)) for _, values in shown.values())
     return {
         label: _small(solutions[label], f"{label}: {name}", values, (low, high), theme)
         for label, (name, values) in shown.items()
@@ -162,7 +162,7 @@ def colours_of(u: np.ndarray) -> tuple[str, tuple[float | None, float | None]]:
 
     **Returns:** the name of the map, and the values at its ends.
     """
-    low, high = float(np.min(u)), float(np.max(u))
+    low, high = float(np.nanmin(u)), float(np.nanmax(u))
     slack = NOISE * max(abs(low), abs(high))
     if low >= -slack:
         return "viridis", (None, None)

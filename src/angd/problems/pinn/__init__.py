@@ -12,12 +12,16 @@ from angd.problems.pinn.domains import Box, Data, Face, Faces
 from angd.problems.pinn.estimates import estimates
 from angd.problems.pinn.networks import Mirrored, Model, Network, Periodic
 from angd.problems.pinn.problem import Condition, Problem, observed
+from angd.problems.pinn.regions import Boundary, Region
 from angd.problems.pinn.sampling import Adaptive, Balanced, Fixed, Renewed, Sampler, Sobol, Uniform
+from angd.problems.pinn.shapes import Ball, Polygon, SignedDistance
 from angd.problems.pinn.unknowns import Coefficient
 
 __all__ = [
     "Adaptive",
     "Balanced",
+    "Ball",
+    "Boundary",
     "Box",
     "Coefficient",
     "Condition",
@@ -30,9 +34,12 @@ __all__ = [
     "Model",
     "Network",
     "Periodic",
+    "Polygon",
     "Problem",
+    "Region",
     "Renewed",
     "Sampler",
+    "SignedDistance",
     "Sobol",
     "Uniform",
     "d",

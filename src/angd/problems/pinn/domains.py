@@ -9,10 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from angd.problems.pinn.regions import Region, contains
+
+PROBES = 256  # points by which it is seen whether a place lies in a domain
+
 
 @dataclass(frozen=True)
-class Box:
-    """A product of intervals.
+class Box(Region):
+    """A product of intervals. `box - Ball((0, 0), 0.5)` is one with a hole.
 
     **Arguments:**
 
@@ -32,17 +36,22 @@ class Box:
             raise ValueError(f"Box: every interval needs lower < upper, both finite, got {pairs}.")
         object.__setattr__(self, "intervals", pairs)
 
-    @property
-    def dimension(self) -> int:
-        return len(self.intervals)
+    def distance(self, z: Float[Array, " D"]) -> Float[Array, ""]:
+        lower, upper = (jnp.asarray(side) for side in np.transpose(self.intervals))
+        past = jnp.abs(z - (lower + upper) / 2) - (upper - lower) / 2
+        square = jnp.sum(jnp.maximum(past, 0) ** 2)
+        away = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+        return away + jnp.minimum(jnp.max(past), 0)
 
     def place(self, unit: Float[Array, "n D"]) -> Float[Array, "n D"]:
         """Points of the unit cube, moved into the box."""
         lower, upper = (jnp.asarray(side)[None, :] for side in np.transpose(self.intervals))
         return lower + (upper - lower) * unit
 
-    def within(self, other: "Box") -> bool:
-        """Is this box a part of the other?"""
+    def within(self, other: Region) -> bool:
+        """Is this box a part of the other region?"""
+        if not isinstance(other, Box):
+            return contains(other, _probes(self))
         pairs = zip(self.intervals, other.intervals, strict=True)
         return all(c <= a and b <= d for (a, b), (c, d) in pairs)
 
@@ -72,8 +81,8 @@ class Face:
     def dimension(self) -> int:
         return self.box.dimension
 
-    def within(self, other: Box) -> bool:
-        return self.box.within(other)
+    def within(self, other: Region) -> bool:
+        return self.box.within(other) if isinstance(other, Box) else contains(other, _probes(self))
 
     def place(self, unit: Float[Array, "n D"]) -> Float[Array, "n D"]:
         """Points of the unit cube, moved onto the face."""
@@ -103,7 +112,7 @@ class Faces:
     def dimension(self) -> int:
         return self.parts[0].dimension
 
-    def within(self, other: Box) -> bool:
+    def within(self, other: Region) -> bool:
         return all(part.within(other) for part in self.parts)
 
     def place(self, unit: Float[Array, "n D"]) -> Float[Array, "n D"]:
@@ -145,9 +154,11 @@ class Data(eqx.Module):
         """How many there are."""
         return self.z.shape[0]
 
-    def within(self, other: Box) -> bool:
+    def within(self, other: Region) -> bool:
         """Up to rounding: 0.2 in single precision lies above 0.2."""
         z = np.asarray(self.z)
+        if not isinstance(other, Box):
+            return contains(other, z)
         lower, upper = np.transpose(other.intervals)
         slack = 4 * np.finfo(z.dtype).eps * np.maximum(np.abs(lower), np.abs(upper))
         return bool(np.all((z >= (lower - slack)[None, :]) & (z <= (upper + slack)[None, :])))
@@ -156,6 +167,11 @@ class Data(eqx.Module):
         n, total = unit.shape[0], self.z.shape[0]
         chosen = jnp.floor((jnp.arange(n) + unit[:, 0]) * total / n).astype(int).clip(0, total - 1)
         return jax.tree.map(lambda leaf: leaf[chosen], self)
+
+
+def _probes(place: Any) -> Array:
+    """A few points of a place."""
+    return place.place(jnp.asarray(np.random.default_rng(0).random((PROBES, place.dimension))))
 
 
 def _noise_of(values: Array, noise: Any) -> Array:

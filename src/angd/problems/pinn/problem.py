@@ -12,9 +12,10 @@ from angd.method.metrics import Energy
 from angd.method.samples import Samples
 from angd.problems.estimate import Estimate
 from angd.problems.models import as_model
-from angd.problems.pinn.domains import Box, Data, Face, Faces
+from angd.problems.pinn.domains import Data, Face, Faces
 from angd.problems.pinn.networks import Model
 from angd.problems.pinn.observed import Misfit, noise_weights
+from angd.problems.pinn.regions import Boundary, Region
 from angd.problems.pinn.unknowns import (
     FIELD,
     UNKNOWNS,
@@ -36,7 +37,7 @@ class Condition(eqx.Module):
 
     **Arguments:**
 
-    - `on`: where, a `Face`, `Faces`, `Box` or `Data`.
+    - `on`: where, a `Face`, `Faces`, `Box` or another region, `Data`, or the boundary of a region, `region.boundary`.
     - `equation`: `equation(u, z)`, a number or a vector that should vanish; `equation(u, z, c)` where the problem has
       unknowns.
     - `weight`: > 0, its share of the loss; 10 times the equation's is a good first try. None, for measurements, takes
@@ -86,7 +87,7 @@ class Problem(eqx.Module):
 
     - `network`: what is sought: a `Network`, any `Model` with `init(key, dimension)`, or a module of Equinox, Flax NNX
       or Linen (see `angd.as_model`).
-    - `domain`: a `Box`.
+    - `domain`: a `Box`, or another region, such as `Ball((0, 0), 1)`, `Polygon(corners)` or `box - ball`.
     - `equation`: `equation(u, z)` sees the field as a function and returns a number or a vector that
       should vanish inside the domain; `equation(u, z, c)` where there are unknowns.
     - `conditions`: a dictionary from names to `Condition`; {}, the default, for none.
@@ -98,7 +99,7 @@ class Problem(eqx.Module):
     """
 
     network: Model = eqx.field(converter=as_model)
-    domain: Box = eqx.field(static=True)
+    domain: Region = eqx.field(static=True)
     equation: Equation = eqx.field(static=True)
     conditions: dict[str, Condition] = eqx.field(default_factory=dict)
     constraint: Callable[[Array, Array], Array] | None = eqx.field(static=True, default=None)
@@ -109,8 +110,8 @@ class Problem(eqx.Module):
         if INTERIOR in self.conditions:
             raise ValueError(f"Problem: {INTERIOR!r} is the equation's own name; call the condition something else.")
         for name, condition in self.conditions.items():
-            if not isinstance(condition.on, Box | Face | Faces | Data):
-                raise ValueError(f"Problem: the condition {name!r} must be on a Box, Face, Faces or Data.")
+            if not isinstance(condition.on, Region | Boundary | Face | Faces | Data):
+                raise ValueError(f"Problem: the condition {name!r} must be on a Box, Face, Faces, Boundary or Data.")
             if condition.on.dimension != self.domain.dimension:
                 raise ValueError(f"Problem: the condition {name!r} lives on a box of another dimension.")
             if not condition.on.within(self.domain):
@@ -197,7 +198,7 @@ def _check_kinds(problem: Problem) -> None:
             f"Problem: the network must have init(key, dimension) and be called as network(params, z), which {name} "
             "does not: use Network((20, 20)), or wrap yours in a class with these two methods."
         )
-    if not isinstance(domain, Box):
+    if not isinstance(domain, Region):
         raise ValueError(f"Problem: the domain must be a Box, `Box((0, 1), (-1, 1))`, got {domain!r}.")
     if not isinstance(conditions, dict) or not all(isinstance(c, Condition) for c in conditions.values()):
         found = "other values" if isinstance(conditions, dict) else type(conditions).__name__
