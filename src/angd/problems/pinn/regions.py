@@ -8,7 +8,7 @@ made once: even ones inside, and on the boundary those that a thin shell around 
 """
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -212,12 +212,17 @@ def _values(region: Any, points: np.ndarray) -> np.ndarray:
     return np.asarray(jax.jit(jax.vmap(region.distance))(jnp.asarray(points)))
 
 
-def _candidates(intervals: tuple[tuple[float, float], ...]) -> Any:
-    """Batches of even points of a box, the same in every process."""
+def _candidates(intervals: tuple[tuple[float, float], ...]) -> Iterator[np.ndarray]:
+    """Batches of even points of a box, the same in every process: an additive recurrence (Roberts' sequence)."""
     lower, upper = np.transpose(intervals)
-    rng = np.random.default_rng(0)
-    for _ in range(TRIES):
-        yield lower + (upper - lower) * rng.random((POOL, len(lower)))
+    dimension = len(lower)
+    root = 2.0
+    for _ in range(64):  # the root of x^(D+1) = x + 1
+        root = (1 + root) ** (1 / (dimension + 1))
+    steps = root ** -np.arange(1.0, dimension + 1)
+    for batch in range(TRIES):
+        k = np.arange(batch * POOL, (batch + 1) * POOL)[:, None]
+        yield lower + (upper - lower) * ((0.5 + k * steps) % 1)
 
 
 def _chosen(pool: np.ndarray, unit: Float[Array, "n D"]) -> Float[Array, "n D"]:

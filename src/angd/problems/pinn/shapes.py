@@ -28,8 +28,9 @@ class Ball(Region):
     centre: tuple[float, ...]
     radius: float
 
-    def __post_init__(self):
-        object.__setattr__(self, "centre", tuple(float(x) for x in np.ravel(np.asarray(self.centre, float))))
+    def __init__(self, centre: Any, radius: float):
+        object.__setattr__(self, "centre", tuple(float(x) for x in np.ravel(np.asarray(centre, float))))
+        object.__setattr__(self, "radius", float(radius))
         if not 0 < self.radius < np.inf or not np.all(np.isfinite(self.centre)):
             raise ValueError(f"Ball: it takes a finite centre and a radius > 0, got {self.centre} and {self.radius}.")
 
@@ -53,8 +54,8 @@ class Polygon(Region):
 
     corners: tuple[tuple[float, float], ...]
 
-    def __post_init__(self):
-        corners = np.asarray(self.corners, float)
+    def __init__(self, corners: Any):
+        corners = np.asarray(corners, float)
         if corners.ndim != 2 or corners.shape[1] != 2 or not np.all(np.isfinite(corners)):
             raise ValueError(f"Polygon: corners are points (x, y), finite ones, got shape {corners.shape}.")
         if len(corners) > 1 and np.array_equal(corners[0], corners[-1]):
@@ -110,8 +111,9 @@ class SignedDistance(Region):
     function: Callable[[Array], Any]
     intervals: tuple[tuple[float, float], ...]
 
-    def __post_init__(self):
-        object.__setattr__(self, "intervals", Box(*self.intervals).intervals)
+    def __init__(self, function: Callable[[Array], Any], intervals: Any):
+        object.__setattr__(self, "function", function)
+        object.__setattr__(self, "intervals", Box(*intervals).intervals)
         lengths = self.boundary.slopes
         if abs(np.median(lengths) - 1) > SLACK:
             raise ValueError(
