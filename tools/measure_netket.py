@@ -141,7 +141,6 @@ def sampled(name: str) -> dict[str, Any]:
         system.summed(0),
         0.0,
     )
-    energy = jax.jit(lambda state: state.expect(system.hamiltonian).mean)
     steps, seconds, errors = [], [], []
     while used < SECONDS and len([e for e in errors[-3:] if e < GOALS[0]]) < 3:
         begin = time.process_time()
@@ -150,7 +149,7 @@ def sampled(name: str) -> dict[str, Any]:
         judge.parameters = driver.state.parameters
         steps.append(driver.step_count)
         seconds.append(used)
-        errors.append(system.error(energy(judge)))
+        errors.append(system.error(judge.expect(system.hamiltonian).mean))
         print(name, steps[-1], round(used, 1), errors[-1], flush=True)
     at = settled(errors, GOALS[0])
     told = {"samples": SAMPLES, "last": float(f"{errors[-1]:.2g}")}
