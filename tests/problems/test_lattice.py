@@ -317,8 +317,6 @@ def test_a_task_of_a_large_lattice_is_sampled_and_has_no_reference():
     "hamiltonian",
     [
         TransverseIsing(square(6)),
-        Heisenberg(square(6), 0.5),
-        Heisenberg(ring(7), marshall=False, up=3),
         Hubbard(ring(20), (7, 8), U=2.0, flux=0.7),
         Operator(TransverseIsing(ring(30)).connections, 30),
     ],

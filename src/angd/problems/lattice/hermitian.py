@@ -4,6 +4,7 @@ Some are drawn at random, and every way that leads away from them must lead back
 systems are looked at as a whole, in `Basis.of`.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,15 +20,18 @@ def check_hermitian(hamiltonian: AbstractHamiltonian) -> None:
     """Refuse an operator that is not, by what it does to a few configurations."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(hamiltonian)):
         return
-    x, rng = jnp.asarray(drawn(hamiltonian)), np.random.default_rng(1)
-    there, elements = jax.vmap(hamiltonian.connections)(x)
-    chosen = rng.permutation(there.shape[1])[:WAYS]
-    some = there[:, chosen]
-    back, returned = jax.vmap(jax.vmap(hamiltonian.connections))(some)
-    forth = _arriving(elements[:, None], there[:, None], some)
-    home = _arriving(returned, back, x[:, None])
+    forth, home = _both_ways(hamiltonian, jnp.asarray(drawn(hamiltonian)))
     if not np.allclose(forth, np.conj(home), rtol=1e-4, atol=1e-6):
         raise ValueError(not_hermitian(hamiltonian))
+
+
+@eqx.filter_jit
+def _both_ways(hamiltonian: AbstractHamiltonian, x: Int[Array, "looks n"]) -> tuple[Array, Array]:
+    """Elements from configurations to some that they lead to, and back."""
+    there, elements = jax.vmap(hamiltonian.connections)(x)
+    some = there[:, np.random.default_rng(1).permutation(there.shape[1])[:WAYS]]
+    back, returned = jax.vmap(jax.vmap(hamiltonian.connections))(some)
+    return _arriving(elements[:, None], there[:, None], some), _arriving(returned, back, x[:, None])
 
 
 def not_hermitian(hamiltonian: AbstractHamiltonian) -> str:
@@ -45,6 +49,6 @@ def drawn(hamiltonian: AbstractHamiltonian) -> Int[np.ndarray, "looks n"]:
     return np.array([np.concatenate([rng.permutation(p) for p in parts]) for _ in range(LOOKS)], np.int32)
 
 
-def _arriving(elements: Array, places: Array, at: Array) -> np.ndarray:
+def _arriving(elements: Array, places: Array, at: Array) -> Array:
     """The elements of all ways that lead to a place, together."""
-    return np.sum(np.where(np.all(places == at[..., None, :], axis=-1), elements, 0), axis=-1)
+    return jnp.sum(jnp.where(jnp.all(places == at[..., None, :], axis=-1), elements, 0), axis=-1)
