@@ -149,14 +149,15 @@ def finite(x: float) -> float | None:
 
 
 def w2() -> dict[str, Any]:
-    """Each method on each target, and shares of the medians of what has no momentum."""
-    found: dict[str, Any] = {}
-    for name, widths in WIDTHS.items():
-        found[name] = {method: best_of(widths, method) for method in METHODS}
-        plain = found[name]["ngd"]["median"]
-        for method in METHODS:
-            mine = found[name][method]["median"]
-            found[name][method]["share"] = float(f"{mine / plain:.2g}") if plain and mine else None
+    """Each method on each target."""
+    return {name: shared({m: best_of(widths, m) for m in METHODS}) for name, widths in WIDTHS.items()}
+
+
+def shared(found: dict[str, Any]) -> dict[str, Any]:
+    """With shares of the median of what has no momentum: at most so much where that does not arrive at all."""
+    plain = found["ngd"]["median"] or STEPS
+    for row in found.values():
+        row["share"] = None if row["median"] is None else float(f"{row['median'] / plain:.2g}")
     return found
 
 
