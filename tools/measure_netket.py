@@ -2,7 +2,7 @@
 
     python tools/measure_netket.py [sampled] [exact] [step] [tfim] [heisenberg]          needs angd[bench]
 
-Critical Ising and Heisenberg (with Marshall's signs) chains, `RBMSymm` of eight units, double precision, one core.
+Critical Ising and Heisenberg (J = 1 of S·S, Marshall's signs) chains, `RBMSymm` of eight units, double precision, one core.
 
 `exact`: `FullSumState`. Both methods with the settings that `measure_lattice.py` found best with the same network, for
 Heisenberg on the same ring, for Ising on twelve sites (`results/lattice.json`), in NetKet's units, from three starts:
@@ -53,7 +53,9 @@ class System:
         self.graph = nk.graph.Chain(L)
         self.hilbert = nk.hilbert.Spin(0.5, L, total_sz=0 if name == "heisenberg" else None)
         if name == "heisenberg":
-            self.hamiltonian: Any = nk.operator.Heisenberg(self.hilbert, self.graph, sign_rule=True).to_jax_operator()
+            self.hamiltonian: Any = nk.operator.Heisenberg(
+                self.hilbert, self.graph, J=0.25, sign_rule=True
+            ).to_jax_operator()
             self.sampler: Any = nk.sampler.MetropolisExchange(self.hilbert, graph=self.graph, d_max=L // 2, n_chains=64)
         else:
             self.hamiltonian = nk.operator.IsingJax(self.hilbert, self.graph, h=1.0)
