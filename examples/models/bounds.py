@@ -3,8 +3,8 @@ trained without bounds.
 
     python examples/models/bounds.py
 
-A natural gradient does not feel the map: without damping the bounded parameters move
-alike with it and without.
+A natural gradient does not feel the map: without damping the bounded parameters
+move alike with it and without.
 """
 
 from collections.abc import Callable
