@@ -249,11 +249,11 @@ def raced(make: Any, seconds: float) -> dict[str, Any]:
 
 
 def regression() -> dict[str, Any]:
-    return raced(learning.diabetes, 2.0)
+    return raced(learning.diabetes, 5.0)
 
 
 def digits() -> dict[str, Any]:
-    return raced(learning.digits, 4.0)
+    return raced(learning.digits, 10.0)
 
 
 PARTS = {
