@@ -257,6 +257,8 @@ def raising(x):
         (lambda: ring(0), "at least two sites"),
         (lambda: square(1), "at least two sites"),
         (lambda: Basis.of(Operator(raising, 3)), "Operator is not Hermitian"),
+        (lambda: Flip(Operator(raising, 60)), "Operator is not Hermitian"),
+        (lambda: RBM(0, 2), "at least 1, got 0 and 2"),
         (lambda: Basis.of(Operator(raising, 4, counts=(2,))), "counts says what it conserves"),
         (lambda: Basis.of(TransverseIsing(ring(40))), "too many to enumerate"),
         (lambda: Basis.of(Heisenberg(ring(4), up=5)), "there are no"),
@@ -309,3 +311,16 @@ def test_a_task_of_a_large_lattice_is_sampled_and_has_no_reference():
     assert isinstance(task, Task)
     assert isinstance(task.samples, Flip)
     assert task.energy is None
+
+
+@pytest.mark.parametrize(
+    "hamiltonian",
+    [
+        TransverseIsing(square(6)),
+        Hubbard(ring(20), (7, 8), U=2.0, flux=0.7),
+        Operator(TransverseIsing(ring(30)).connections, 30),
+    ],
+)
+def test_what_is_hermitian_is_sampled_though_nobody_can_look_at_all_of_it(hamiltonian):
+    """Random configurations, and the way back from each that H connects them with."""
+    assert chain_of(hamiltonian, walkers=2).hamiltonian is hamiltonian

@@ -54,9 +54,8 @@ def vmc_sr(learning_rate: Any, diag_shift: Any, momentum: Any = 0.0) -> ANGD:
 
     **Example:** `VMC_ANGD(hamiltonian, vmc_sr(0.01, 1e-4, 0.8), variational_state=state)`
     """
-    rate: Any = 4 * learning_rate
-    if callable(learning_rate):
-        rate = Times(4.0, as_schedule(learning_rate, "learning_rate"))
+    falls = callable(learning_rate)
+    rate: Any = Times(4.0, as_schedule(learning_rate, "learning_rate")) if falls else 4 * learning_rate
     solver = ProjectedMomentum(momentum, Normal(4 * diag_shift))
     return ANGD(ARGFlow.gradient(rate), FubiniStudy(correction=False), solver)
 

@@ -22,6 +22,7 @@ from scipy.sparse.linalg import eigsh
 
 from angd.method.samples import Samples
 from angd.problems.lattice.hamiltonians import AbstractHamiltonian
+from angd.problems.lattice.hermitian import not_hermitian
 
 MOST = 2**22  # configurations that are enumerated
 CHUNK = 2**12  # configurations at a time
@@ -69,7 +70,7 @@ class Basis(eqx.Module):
                 f"{type(hamiltonian).__name__} leads out of its configurations: counts says what it conserves."
             )
         made = cls(jnp.asarray(x[first]), jnp.asarray(members, float), jnp.asarray(orbit[found]), jnp.asarray(elements))
-        return made.checked(type(hamiltonian).__name__)
+        return made.checked(hamiltonian)
 
     @property
     def size(self) -> int:
@@ -85,11 +86,11 @@ class Basis(eqx.Module):
         values = wide.ravel() * np.sqrt(members[rows] / members[columns])
         return sparse.csr_matrix((values, (rows, columns)), (self.size, self.size))
 
-    def checked(self, name: str) -> "Basis":
+    def checked(self, hamiltonian: AbstractHamiltonian) -> "Basis":
         """Itself, if H is Hermitian."""
         H = self.matrix()
         if abs(H - H.conj().T).max() > 1e3 * jnp.finfo(self.elements.dtype).eps * max(abs(H).max(), 1):
-            raise ValueError(f"{name} is not Hermitian: ⟨x|H|x′⟩ must be the conjugate of ⟨x′|H|x⟩.")
+            raise ValueError(not_hermitian(hamiltonian))
         return self
 
     def log_amplitudes(self, amplitude: Any, params: PyTree) -> Inexact[Array, "n"]:

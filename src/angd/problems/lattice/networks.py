@@ -39,6 +39,10 @@ class RBM(eqx.Module):
     complex: bool = eqx.field(static=True, default=False)
     spread: float = eqx.field(static=True, default=0.05)
 
+    def __check_init__(self):
+        if self.size < 1 or self.hidden < 1:
+            raise ValueError(f"RBM: size and hidden must be at least 1, got {self.size} and {self.hidden}.")
+
     def init(self, key: Array) -> PyTree:
         """Small random numbers."""
         visible = self.size if self.symmetry is None else 1

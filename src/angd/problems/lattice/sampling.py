@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from angd.method.samples import Samples
 from angd.problems.lattice.hamiltonians import AbstractHamiltonian
+from angd.problems.lattice.hermitian import check_hermitian
 
 
 class LatticeWalkers(Samples):
@@ -55,6 +56,7 @@ class AbstractMoves(eqx.Module):
         counts = (self.walkers, self.moves, self.burn_in)
         if not all(isinstance(n, int) for n in counts) or self.walkers < 1 or self.moves < 1 or self.burn_in < 0:
             raise ValueError(f"{type(self).__name__}: it takes whole walkers ≥ 1, moves ≥ 1 and burn_in ≥ 0.")
+        check_hermitian(self.hamiltonian)
 
     @abc.abstractmethod
     def start(self, key: Array) -> Int[Array, "n"]:
