@@ -2,6 +2,8 @@
 
 import gc
 import os
+import shutil
+import tempfile
 from collections import Counter
 
 # Two simulated devices, for the tests that split a batch; the older emitters of loops, which compile twice as fast.
@@ -10,6 +12,9 @@ os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2 --x
 os.environ.setdefault("MPLBACKEND", "Agg")
 # What tests compile is nothing for the cache of whoever runs them, and tests of the cache have their own.
 os.environ["ANGD_CACHE"] = "off"
+# What one test has compiled no other need compile, in whichever worker: XLA takes most of the time.
+COMPILED = os.environ.get("ANGD_TESTS_COMPILED") or tempfile.mkdtemp(prefix="angd-tests-")
+os.environ["ANGD_TESTS_COMPILED"] = COMPILED
 # A core for each worker, or their threads get in each other's way.
 if (worker := os.environ.get("PYTEST_XDIST_WORKER")) and hasattr(os, "sched_setaffinity"):
     cores = sorted(os.sched_getaffinity(0))
@@ -23,12 +28,20 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # Nearly all the time goes into compiling small programs that run once.
 jax.config.update("jax_disable_most_optimizations", True)
+jax.config.update("jax_compilation_cache_dir", COMPILED)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 install_import_hook("angd", "typecheck.typechecker")
 
 
 # Files whose tests share nothing that was compiled: their tests may go to any worker, all others stay together.
 FREE = ("test_exam.py", "test_docs.py", "test_kfac.py", "test_controllers.py", "test_step.py", "test_taps.py")
+
+
+def pytest_sessionfinish():
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(COMPILED, ignore_errors=True)
 
 
 def pytest_xdist_make_scheduler(config, log):
