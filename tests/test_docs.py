@@ -15,7 +15,7 @@ from angd.program.main import COMMANDS
 from wrapping import wrapped
 
 ROOT = Path(__file__).parent.parent
-PAGES = [*(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 NAMED_TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")

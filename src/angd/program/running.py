@@ -15,7 +15,7 @@ from angd.view.curves import draw_run
 from angd.view.progress import Watch
 from angd.view.report import write_report
 from angd.view.table import short, table, verdict
-from angd.view.verdict import gains
+from angd.view.verdict import gains, unknowns
 
 WIDTH = 100  # of a table that goes to a file
 COLUMNS = {"recipe": str, "seeds": str, "steps": str, "seconds": "{:.0f}".format, "cpu_seconds": "{:.0f}".format}
@@ -68,8 +68,10 @@ def conclude(folder: Path, names: list[str], title: str) -> tuple[list[dict[str,
     rows, page = table(runs), write_report([run.path for run in runs], folder / "report")
     print_table(title, rows)
     print(verdict(rows))
-    for line in gains(rows):
+    for line in gains(rows, runs):
         print(line)
+    if limits := unknowns(rows, runs, runs[0].about().get("errors")):
+        print("not known:      ", *limits)
     print(f"report: {linked(page)}")
     return rows, page
 
