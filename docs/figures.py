@@ -1,6 +1,7 @@
 """Draw the figures that the docs show, by the program itself: `make figures`; `make gallery` for those of the gallery.
 
-`python docs/figures.py demo runs/demo` keeps what `make demo` drew, and draws the picture of the README from it.
+`make demo` draws its picture by `python docs/figures.py hero runs/demo`; with `demo` for `hero` it goes into README and
+docs.
 """
 
 import json
@@ -18,7 +19,7 @@ from matplotlib.figure import Figure
 from angd.problems.solution import fields
 from angd.program.main import main
 from angd.train.folder import RunFolder, find_runs
-from angd.view.curves import curves, draw, draw_panel, save, save_all
+from angd.view.curves import curves, draw_panel, save
 from angd.view.fields import colours_of
 from angd.view.labels import End, label_ends
 from angd.view.theme import DARK, LIGHT, SCREEN, Theme, bare, styles
@@ -63,34 +64,41 @@ def gallery() -> int:
 
 
 def demo(folder: Path) -> int:
-    """From what `make demo` left in a folder: the whole figure of its report, and its errors alone."""
-    found = sorted(find_runs([folder]), key=lambda run: run.records()[-1].error)
-    save(draw(curves(found), ("error",), ("step", "cpu_seconds")), FOLDER / "demo.png")
+    """From what `make demo` left in a folder: the figure of its report, and the picture of the README."""
     shutil.copy(folder / "report" / "burgers.png", FOLDER / "burgers.png")
-    return hero(folder)
+    return hero(folder, FOLDER)
 
 
-def hero(folder: Path) -> int:
-    """The picture of the README: a solution, what each method's error costs, and what acceleration gains in L²."""
+def hero(folder: Path, out: Path) -> int:
+    """The picture of the README: a solution, what each method's error costs, and what acceleration gains."""
     found = sorted(find_runs([folder]), key=lambda run: run.records()[-1].error)
-    save_all(lambda theme: draw_hero(found, theme), FOLDER / "hero", dark=True)
+    save(draw_hero(found, LIGHT), out / "hero.png")
+    save(draw_hero(found, DARK), out / "hero-dark.png")
     return 0
 
 
 def draw_hero(found: list[RunFolder], theme: Theme) -> Figure:
-    """Three panels; `found` has the best run first."""
+    """A field, errors, and two small panels with what acceleration gains; `found` has the best run first."""
     with matplotlib.rc_context(SCREEN.rc):
-        figure = Figure(figsize=(12.4, 3.3), layout="constrained")
+        figure = Figure(figsize=(10.6, 4.2), layout="constrained")
         figure.patch.set_alpha(0.0 if theme is DARK else 1.0)
-        field, errors, gain = figure.subplots(1, 3, width_ratios=[1.05, 1.5, 0.95])
+        cells = figure.add_gridspec(2, 3, width_ratios=[1.0, 1.35, 0.9])
+        field, errors = (figure.add_subplot(cells[:, k]) for k in (0, 1))
+        flat, spins = (figure.add_subplot(cells[k, 2]) for k in (0, 1))
         draw_field(figure, field, found[0], theme)
         ends = draw_panel(errors, curves(found), "error", "cpu_seconds", theme, SCREEN)
-        errors.set(xlabel="CPU seconds, compilation included", ylabel="relative L² error")
-        label_ends(errors, ends, 8.5, 2.5)
-        draw_gain(gain, theme)
-        for panel, title in ((errors, "Error of each method"), (gain, "Acceleration in L²: test loss")):
+        errors.set(xlabel="CPU seconds, compilation included")
+        label_ends(errors, ends, 8.5, 3.4)
+        draw_gain(flat, theme)
+        draw_spins(spins, theme)
+        titles = {
+            errors: "Burgers: relative L² error",
+            flat: "Burgers in L²: test loss",
+            spins: "Critical Ising ring: energy error",
+        }
+        for panel, title in titles.items():
             panel.set_title(title, color=theme.ink)
-        for panel in (field, errors, gain):
+        for panel in (field, *titles):
             panel.xaxis.label.set_color(theme.ink)
             panel.yaxis.label.set_color(theme.ink)
     return figure
@@ -112,8 +120,8 @@ def draw_field(figure: Figure, panel: Any, run: RunFolder, theme: Theme) -> None
 
 def draw_gain(panel: Any, theme: Theme) -> None:
     """NGD and ANGD in L², both tuned: test loss against steps, geometric means of three seeds, which stand behind."""
-    metrics = result("comparison")["burgers"]["l2"]
-    looks, ends = styles(("ngd-l2", "angd-l2"), theme), []
+    metrics, ends = result("comparison")["burgers"]["l2"], []
+    looks = styles(("ngd-l2", "angd-l2"), theme)
     for method, look in looks.items():
         runs = metrics[method]["runs"]
         for run in runs:
@@ -124,7 +132,25 @@ def draw_gain(panel: Any, theme: Theme) -> None:
         ends.append(End(method, runs[0]["steps"][count - 1], mean[-1], look.colour))
     panel.set(yscale="log", xlabel="step", xlim=(0, metrics["iterations"]["test_loss"]["plain"]))
     bare(panel, theme)
-    label_ends(panel, [end._replace(x=min(end.x, panel.get_xlim()[1])) for end in ends], 8.5, 2.5)
+    label_ends(panel, [end._replace(x=min(end.x, panel.get_xlim()[1])) for end in ends], 8.5, 1.4)
+
+
+CRITICAL = "tfim-12-rbm"  # the largest ring at its critical point
+GOALS = ("1e-03", "1e-04", "1e-05", "1e-06")
+
+
+def draw_spins(panel: Any, theme: Theme) -> None:
+    """Iterations that tuned methods need to relative energy errors: medians of five starts, ANGD with its better β."""
+    found = result("lattice")[CRITICAL]
+    faster = min((each for each in ("angd", "angd_beta") if each in found), key=lambda each: found[each]["1e-05"])
+    methods, ends = {"ngd-fr": found["ngd"], "spring": found["spring"], "angd-fr": found[faster]}, []
+    for method, look in styles(methods, theme).items():
+        points = [(methods[method][goal], float(goal)) for goal in GOALS if methods[method][goal] is not None]
+        panel.plot(*zip(*points, strict=True), "o-", color=look.colour, linewidth=1.6, markersize=3)
+        ends.append(End(method, *points[-1], look.colour))
+    panel.set(yscale="log", xlabel="step", xlim=(0, None))
+    bare(panel, theme)
+    label_ends(panel, ends, 8.5, 1.4)
 
 
 RESULTS = Path(__file__).parent.parent / "results"
@@ -237,9 +263,9 @@ if __name__ == "__main__":
     if "gallery" in sys.argv:
         sys.exit(gallery())
     if sys.argv[1:2] == ["demo"]:
-        sys.exit(demo(Path(*sys.argv[2:3])))
+        sys.exit(demo(Path(sys.argv[2])))
     if sys.argv[1:2] == ["hero"]:
-        sys.exit(hero(Path(*sys.argv[2:3])))
+        sys.exit(hero(Path(sys.argv[2]), Path(sys.argv[2])))
     if "comparison" in sys.argv:
         sys.exit(comparison())
     if "beryllium" in sys.argv:
