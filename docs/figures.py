@@ -1,28 +1,19 @@
 """Draw the figures that the docs show, by the program itself: `make figures`; `make gallery` for those of the gallery.
 
-`make demo` draws its picture by `python docs/figures.py hero runs/demo`; with `demo` for `hero` it goes into README and
-docs.
+`python docs/figures.py demo runs/demo` keeps what `make demo` drew.
 """
 
 import json
-import math
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-import numpy as np
 from matplotlib.figure import Figure
 
-from angd.problems.solution import fields
 from angd.program.main import main
-from angd.train.folder import RunFolder, find_runs
-from angd.view.curves import curves, draw_panel, save
-from angd.view.fields import colours_of
-from angd.view.labels import End, label_ends
-from angd.view.theme import DARK, LIGHT, SCREEN, Theme, bare, styles
+from angd.view.theme import LIGHT, bare, styles
 
 FOLDER = Path(__file__).parent / "figures"
 ENTROPY = ["--manifold", "fisher-rao", "--functional", "relative-entropy", "--t0", "0.5", "--t1", "40"]
@@ -64,93 +55,9 @@ def gallery() -> int:
 
 
 def demo(folder: Path) -> int:
-    """From what `make demo` left in a folder: the figure of its report, and the picture of the README."""
+    """From what `make demo` left in a folder: the figure of its report."""
     shutil.copy(folder / "report" / "burgers.png", FOLDER / "burgers.png")
-    return hero(folder, FOLDER)
-
-
-def hero(folder: Path, out: Path) -> int:
-    """The picture of the README: a solution, what each method's error costs, and what acceleration gains."""
-    found = sorted(find_runs([folder]), key=lambda run: run.records()[-1].error)
-    save(draw_hero(found, LIGHT), out / "hero.png")
-    save(draw_hero(found, DARK), out / "hero-dark.png")
     return 0
-
-
-def draw_hero(found: list[RunFolder], theme: Theme) -> Figure:
-    """A field, errors, and two small panels with what acceleration gains; `found` has the best run first."""
-    with matplotlib.rc_context(SCREEN.rc):
-        figure = Figure(figsize=(10.6, 4.2), layout="constrained")
-        figure.patch.set_alpha(0.0 if theme is DARK else 1.0)
-        cells = figure.add_gridspec(2, 3, width_ratios=[1.0, 1.35, 0.9])
-        field, errors = (figure.add_subplot(cells[:, k]) for k in (0, 1))
-        flat, spins = (figure.add_subplot(cells[k, 2]) for k in (0, 1))
-        draw_field(figure, field, found[0], theme)
-        ends = draw_panel(errors, curves(found), "error", "cpu_seconds", theme, SCREEN)
-        errors.set(xlabel="CPU seconds, compilation included")
-        label_ends(errors, ends, 8.5, 3.4)
-        draw_gain(flat, theme)
-        draw_spins(spins, theme)
-        titles = {
-            errors: "Burgers: relative L² error",
-            flat: "Burgers in L²: test loss",
-            spins: "Critical Ising ring: energy error",
-        }
-        for panel, title in titles.items():
-            panel.set_title(title, color=theme.ink)
-        for panel in (field, *titles):
-            panel.xaxis.label.set_color(theme.ink)
-            panel.yaxis.label.set_color(theme.ink)
-    return figure
-
-
-def draw_field(figure: Figure, panel: Any, run: RunFolder, theme: Theme) -> None:
-    """The first field of a run's solution over time and place."""
-    solution = run.read_arrays("solution.npz")
-    z, (name, (u, exact)) = solution["z"], next(iter(fields(solution).items()))
-    first, second = (np.unique(z[:, i]) for i in (0, 1))
-    colours, (low, high) = colours_of(u if exact is None else exact)
-    values = u.reshape(len(first), len(second)).T
-    mesh = panel.pcolormesh(first, second, values, cmap=colours, vmin=low, vmax=high, rasterized=True)
-    figure.colorbar(mesh, ax=panel).ax.tick_params(colors=theme.ink, labelsize=8)
-    panel.set(xlabel="t", ylabel="x")
-    panel.set_title(f"{run.about()['name'].capitalize()}: {name}(t, x) found by {run.config().recipe}", color=theme.ink)
-    panel.tick_params(colors=theme.ink, labelsize=8)
-
-
-def draw_gain(panel: Any, theme: Theme) -> None:
-    """NGD and ANGD in L², both tuned: test loss against steps, geometric means of three seeds, which stand behind."""
-    metrics, ends = result("comparison")["burgers"]["l2"], []
-    looks = styles(("ngd-l2", "angd-l2"), theme)
-    for method, look in looks.items():
-        runs = metrics[method]["runs"]
-        for run in runs:
-            panel.plot(run["steps"], run["test_loss"], color=look.colour, linewidth=0.7, alpha=0.35)
-        count = min(len(run["steps"]) for run in runs)
-        mean = [math.exp(sum(math.log(run["test_loss"][i]) for run in runs) / len(runs)) for i in range(count)]
-        panel.plot(runs[0]["steps"][:count], mean, color=look.colour, linewidth=1.8)
-        ends.append(End(method, runs[0]["steps"][count - 1], mean[-1], look.colour))
-    panel.set(yscale="log", xlabel="step", xlim=(0, metrics["iterations"]["test_loss"]["plain"]))
-    bare(panel, theme)
-    label_ends(panel, [end._replace(x=min(end.x, panel.get_xlim()[1])) for end in ends], 8.5, 1.4)
-
-
-CRITICAL = "tfim-12-rbm"  # the largest ring at its critical point
-GOALS = ("1e-03", "1e-04", "1e-05", "1e-06")
-
-
-def draw_spins(panel: Any, theme: Theme) -> None:
-    """Iterations that tuned methods need to relative energy errors: medians of five starts, ANGD with its better β."""
-    found = result("lattice")[CRITICAL]
-    faster = min((each for each in ("angd", "angd_beta") if each in found), key=lambda each: found[each]["1e-05"])
-    methods, ends = {"ngd-fr": found["ngd"], "spring": found["spring"], "angd-fr": found[faster]}, []
-    for method, look in styles(methods, theme).items():
-        points = [(methods[method][goal], float(goal)) for goal in GOALS if methods[method][goal] is not None]
-        panel.plot(*zip(*points, strict=True), "o-", color=look.colour, linewidth=1.6, markersize=3)
-        ends.append(End(method, *points[-1], look.colour))
-    panel.set(yscale="log", xlabel="step", xlim=(0, None))
-    bare(panel, theme)
-    label_ends(panel, ends, 8.5, 1.4)
 
 
 RESULTS = Path(__file__).parent.parent / "results"
@@ -264,8 +171,6 @@ if __name__ == "__main__":
         sys.exit(gallery())
     if sys.argv[1:2] == ["demo"]:
         sys.exit(demo(Path(sys.argv[2])))
-    if sys.argv[1:2] == ["hero"]:
-        sys.exit(hero(Path(sys.argv[2]), Path(sys.argv[2])))
     if "comparison" in sys.argv:
         sys.exit(comparison())
     if "beryllium" in sys.argv:
