@@ -13,7 +13,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from angd.program.main import main
-from angd.view.theme import LIGHT, bare, styles
+from angd.view.theme import LIGHT, Style, bare, styles
 
 FOLDER = Path(__file__).parent / "figures"
 ENTROPY = ["--manifold", "fisher-rao", "--functional", "relative-entropy", "--t0", "0.5", "--t1", "40"]
@@ -30,8 +30,14 @@ def heat() -> int:
     """The figure of a comparison's report."""
     with tempfile.TemporaryDirectory() as folder:
         code = main([*COMPARISON, "--out", folder])
-        shutil.copy(Path(folder) / "report" / "heat.png", FOLDER / "heat.png")
+        keep(Path(folder), "heat")
     return code
+
+
+def keep(folder: Path, name: str) -> None:
+    """The figure of a comparison's report, for light and for dark pages."""
+    for ending in (".png", "-dark.png"):
+        shutil.copy(folder / "report" / f"{name}{ending}", FOLDER / f"{name}{ending}")
 
 
 # picture: arguments of `angd run`, and which of its figures; docs/gallery.md says the same
@@ -56,7 +62,7 @@ def gallery() -> int:
 
 def demo(folder: Path) -> int:
     """From what `make demo` left in a folder: the figure of its report."""
-    shutil.copy(folder / "report" / "burgers.png", FOLDER / "burgers.png")
+    keep(folder, "burgers")
     return 0
 
 
@@ -106,8 +112,8 @@ def beryllium() -> int:
     figure = Figure(figsize=(9.6, 3.2 * len(metrics)), layout="constrained")
     for row, (metric, found) in zip(figure.subplots(len(metrics), 2, squeeze=False), metrics.items(), strict=True):
         for axis, against in zip(row, ("steps", "cpu_seconds"), strict=True):
-            for k, method in enumerate(name for name in found if "runs" in found[name]):
-                energies(axis, found[method], against, LIGHT.colours[k], method)
+            for method, look in styles(name for name in found if "runs" in found[name]).items():
+                energies(axis, found[method], against, look, method)
             axis.set(yscale="log", xlabel=against.replace("cpu_seconds", "CPU seconds"))
             bare(axis, LIGHT)
         row[0].set_ylabel(f"{metric}: mHa above exact")
@@ -116,12 +122,13 @@ def beryllium() -> int:
     return 0
 
 
-def energies(axis: Any, found: dict[str, Any], against: str, colour: str, label: str) -> None:
+def energies(axis: Any, found: dict[str, Any], against: str, look: Style, label: str) -> None:
     """The mean, and every seed's own course."""
-    axis.errorbar(found[against], found["millihartree"], found["standard_error"], color=colour, label=label, capsize=2)
+    curve = (found[against], found["millihartree"], found["standard_error"])
+    axis.errorbar(*curve, color=look.colour, linestyle=look.dash, label=label, capsize=2)
     for run in found["runs"]:
-        across = [look["step" if against == "steps" else against] for look in run]
-        axis.plot(across, [look["error"] for look in run], color=colour, linewidth=0.6, alpha=0.5)
+        across = [each["step" if against == "steps" else against] for each in run]
+        axis.plot(across, [each["error"] for each in run], color=look.colour, linewidth=0.6, alpha=0.5)
 
 
 def spelled(ring: str) -> str:
