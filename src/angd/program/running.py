@@ -71,7 +71,7 @@ def conclude(folder: Path, names: list[str], title: str) -> tuple[list[dict[str,
     for line in gains(rows, runs):
         print(line)
     if limits := unknowns(rows, runs, runs[0].about().get("errors")):
-        print("not known:      ", *limits)
+        print(*limits)
     print(f"report: {linked(page)}")
     return rows, page
 

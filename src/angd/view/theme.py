@@ -195,4 +195,4 @@ def bare(panel: Axes, theme: Theme, page: Page = SCREEN) -> None:
 
 def inked(theme: Theme) -> Any:
     """For matplotlib: titles, labels and legends in the ink of a paper."""
-    return {name: theme.ink for name in ("text.color", "axes.labelcolor", "axes.titlecolor", "legend.labelcolor")}
+    return dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor", "legend.labelcolor"), theme.ink)

@@ -71,14 +71,14 @@ def gains(rows: Sequence[Mapping[str, Any]], folders: Sequence[RunFolder] = ()) 
     found = []
     if plain and first:
         best = min(first, key=lambda name: known[name])
-        found.append(f"by the metric:   {_against(known, spans, sorted(plain, key=known.__getitem__), best, what)}")
-    return found + [f"by acceleration: {_against(known, spans, [a], b, what)}" for a, b in pairs if b in known]
+        found.append(f"By the metric: {_against(known, spans, sorted(plain, key=known.__getitem__), best, what)}")
+    return found + [f"By acceleration: {_against(known, spans, [a], b, what)}" for a, b in pairs if b in known]
 
 
 def _against(known: Mapping[str, float], spans: Spans, names: Sequence[str], other: str, what: str) -> str:
     """How methods end, the best first, beside another one."""
     said = [f"{name} {_beside(known[other] / known[name], _apart(spans, name, other))}" for name in names]
-    return f"{WORDS[what]} against {other}: {', '.join(said)}"
+    return f"{WORDS[what]} against {other}, {', '.join(said)}."
 
 
 def _beside(ratio: float, apart: bool) -> str:
