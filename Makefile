@@ -25,6 +25,7 @@ setup: $(VENV)/.setup  ## Make the private environment from the pinned requireme
 demo: setup  ## Run the main job, with a summary and figures in runs/demo
 	rm -rf runs/demo
 	$(BIN)/angd compare burgers energy-fast,angd-l2,ngd-l2,adam,sgd --budget "$(DEMO)" --out runs/demo
+	@$(BIN)/python tools/draw_hero.py runs/demo && echo "picture: runs/demo/hero.png"
 
 test: check  ## Run ruff, pyright and all quick tests
 	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadscope

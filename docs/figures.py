@@ -1,27 +1,19 @@
 """Draw the figures that the docs show, by the program itself: `make figures`; `make gallery` for those of the gallery.
 
-`python docs/figures.py demo runs/demo` keeps what `make demo` drew, and draws the picture of the README from it.
+`python docs/figures.py demo runs/demo` keeps what `make demo` drew.
 """
 
 import json
-import math
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-import numpy as np
 from matplotlib.figure import Figure
 
-from angd.problems.solution import fields
 from angd.program.main import main
-from angd.train.folder import RunFolder, find_runs
-from angd.view.curves import curves, draw, draw_panel, save, save_all
-from angd.view.fields import colours_of
-from angd.view.labels import End, label_ends
-from angd.view.theme import DARK, LIGHT, SCREEN, Theme, bare, styles
+from angd.view.theme import LIGHT, Style, bare, styles
 
 FOLDER = Path(__file__).parent / "figures"
 ENTROPY = ["--manifold", "fisher-rao", "--functional", "relative-entropy", "--t0", "0.5", "--t1", "40"]
@@ -38,8 +30,14 @@ def heat() -> int:
     """The figure of a comparison's report."""
     with tempfile.TemporaryDirectory() as folder:
         code = main([*COMPARISON, "--out", folder])
-        shutil.copy(Path(folder) / "report" / "heat.png", FOLDER / "heat.png")
+        keep(Path(folder), "heat")
     return code
+
+
+def keep(folder: Path, name: str) -> None:
+    """The figure of a comparison's report, for light and for dark pages."""
+    for ending in (".png", "-dark.png"):
+        shutil.copy(folder / "report" / f"{name}{ending}", FOLDER / f"{name}{ending}")
 
 
 # picture: arguments of `angd run`, and which of its figures; docs/gallery.md says the same
@@ -63,68 +61,9 @@ def gallery() -> int:
 
 
 def demo(folder: Path) -> int:
-    """From what `make demo` left in a folder: the whole figure of its report, and its errors alone."""
-    found = sorted(find_runs([folder]), key=lambda run: run.records()[-1].error)
-    save(draw(curves(found), ("error",), ("step", "cpu_seconds")), FOLDER / "demo.png")
-    shutil.copy(folder / "report" / "burgers.png", FOLDER / "burgers.png")
-    return hero(folder)
-
-
-def hero(folder: Path) -> int:
-    """The picture of the README: a solution, what each method's error costs, and what acceleration gains in L²."""
-    found = sorted(find_runs([folder]), key=lambda run: run.records()[-1].error)
-    save_all(lambda theme: draw_hero(found, theme), FOLDER / "hero", dark=True)
+    """From what `make demo` left in a folder: the figure of its report."""
+    keep(folder, "burgers")
     return 0
-
-
-def draw_hero(found: list[RunFolder], theme: Theme) -> Figure:
-    """Three panels; `found` has the best run first."""
-    with matplotlib.rc_context(SCREEN.rc):
-        figure = Figure(figsize=(12.4, 3.3), layout="constrained")
-        figure.patch.set_alpha(0.0 if theme is DARK else 1.0)
-        field, errors, gain = figure.subplots(1, 3, width_ratios=[1.05, 1.5, 0.95])
-        draw_field(figure, field, found[0], theme)
-        ends = draw_panel(errors, curves(found), "error", "cpu_seconds", theme, SCREEN)
-        errors.set(xlabel="CPU seconds, compilation included", ylabel="relative L² error")
-        label_ends(errors, ends, 8.5, 2.5)
-        draw_gain(gain, theme)
-        for panel, title in ((errors, "Error of each method"), (gain, "Acceleration in L²: test loss")):
-            panel.set_title(title, color=theme.ink)
-        for panel in (field, errors, gain):
-            panel.xaxis.label.set_color(theme.ink)
-            panel.yaxis.label.set_color(theme.ink)
-    return figure
-
-
-def draw_field(figure: Figure, panel: Any, run: RunFolder, theme: Theme) -> None:
-    """The first field of a run's solution over time and place."""
-    solution = run.read_arrays("solution.npz")
-    z, (name, (u, exact)) = solution["z"], next(iter(fields(solution).items()))
-    first, second = (np.unique(z[:, i]) for i in (0, 1))
-    colours, (low, high) = colours_of(u if exact is None else exact)
-    values = u.reshape(len(first), len(second)).T
-    mesh = panel.pcolormesh(first, second, values, cmap=colours, vmin=low, vmax=high, rasterized=True)
-    figure.colorbar(mesh, ax=panel).ax.tick_params(colors=theme.ink, labelsize=8)
-    panel.set(xlabel="t", ylabel="x")
-    panel.set_title(f"{run.about()['name'].capitalize()}: {name}(t, x) found by {run.config().recipe}", color=theme.ink)
-    panel.tick_params(colors=theme.ink, labelsize=8)
-
-
-def draw_gain(panel: Any, theme: Theme) -> None:
-    """NGD and ANGD in L², both tuned: test loss against steps, geometric means of three seeds, which stand behind."""
-    metrics = result("comparison")["burgers"]["l2"]
-    looks, ends = styles(("ngd-l2", "angd-l2"), theme), []
-    for method, look in looks.items():
-        runs = metrics[method]["runs"]
-        for run in runs:
-            panel.plot(run["steps"], run["test_loss"], color=look.colour, linewidth=0.7, alpha=0.35)
-        count = min(len(run["steps"]) for run in runs)
-        mean = [math.exp(sum(math.log(run["test_loss"][i]) for run in runs) / len(runs)) for i in range(count)]
-        panel.plot(runs[0]["steps"][:count], mean, color=look.colour, linewidth=1.8)
-        ends.append(End(method, runs[0]["steps"][count - 1], mean[-1], look.colour))
-    panel.set(yscale="log", xlabel="step", xlim=(0, metrics["iterations"]["test_loss"]["plain"]))
-    bare(panel, theme)
-    label_ends(panel, [end._replace(x=min(end.x, panel.get_xlim()[1])) for end in ends], 8.5, 2.5)
 
 
 RESULTS = Path(__file__).parent.parent / "results"
@@ -173,8 +112,8 @@ def beryllium() -> int:
     figure = Figure(figsize=(9.6, 3.2 * len(metrics)), layout="constrained")
     for row, (metric, found) in zip(figure.subplots(len(metrics), 2, squeeze=False), metrics.items(), strict=True):
         for axis, against in zip(row, ("steps", "cpu_seconds"), strict=True):
-            for k, method in enumerate(name for name in found if "runs" in found[name]):
-                energies(axis, found[method], against, LIGHT.colours[k], method)
+            for method, look in styles(name for name in found if "runs" in found[name]).items():
+                energies(axis, found[method], against, look, method)
             axis.set(yscale="log", xlabel=against.replace("cpu_seconds", "CPU seconds"))
             bare(axis, LIGHT)
         row[0].set_ylabel(f"{metric}: mHa above exact")
@@ -183,12 +122,13 @@ def beryllium() -> int:
     return 0
 
 
-def energies(axis: Any, found: dict[str, Any], against: str, colour: str, label: str) -> None:
+def energies(axis: Any, found: dict[str, Any], against: str, look: Style, label: str) -> None:
     """The mean, and every seed's own course."""
-    axis.errorbar(found[against], found["millihartree"], found["standard_error"], color=colour, label=label, capsize=2)
+    curve = (found[against], found["millihartree"], found["standard_error"])
+    axis.errorbar(*curve, color=look.colour, linestyle=look.dash, label=label, capsize=2)
     for run in found["runs"]:
-        across = [look["step" if against == "steps" else against] for look in run]
-        axis.plot(across, [look["error"] for look in run], color=colour, linewidth=0.6, alpha=0.5)
+        across = [each["step" if against == "steps" else against] for each in run]
+        axis.plot(across, [each["error"] for each in run], color=look.colour, linewidth=0.6, alpha=0.5)
 
 
 def spelled(ring: str) -> str:
@@ -237,9 +177,7 @@ if __name__ == "__main__":
     if "gallery" in sys.argv:
         sys.exit(gallery())
     if sys.argv[1:2] == ["demo"]:
-        sys.exit(demo(Path(*sys.argv[2:3])))
-    if sys.argv[1:2] == ["hero"]:
-        sys.exit(hero(Path(*sys.argv[2:3])))
+        sys.exit(demo(Path(sys.argv[2])))
     if "comparison" in sys.argv:
         sys.exit(comparison())
     if "beryllium" in sys.argv:

@@ -1,9 +1,9 @@
-// Asks the search box of the built site: node asking.js WORKER INDEX QUESTION…, one line of JSON with, for each
-// question, the places that it finds, best first. The worker is the site's own.
+// Asks the search box of the built site: node asking.js WORKER SEARCH INDEX QUESTION…, one line of JSON with, for each
+// question, the places that it finds, best first. The worker is the site's own, and so is what it is spoken to with.
 const fs = require("fs")
 const vm = require("vm")
 
-const [worker, index, ...questions] = process.argv.slice(2)
+const [worker, search, index, ...questions] = process.argv.slice(2)
 const answers = []
 let listen
 const inside = {
@@ -15,8 +15,17 @@ const inside = {
 inside.self = inside
 vm.runInNewContext(fs.readFileSync(worker, "utf8"), inside)
 
+class Worker {
+  postMessage(data) {
+    listen({ data })
+  }
+}
+const page = { window: { Worker } }
+vm.runInNewContext(fs.readFileSync(search, "utf8"), page)
+const box = new page.window.Worker()
+
 async function ask(type, data) {
-  listen({ data: { type, data } })
+  box.postMessage({ type, data })
   while (!answers.length) await new Promise(resolve => setTimeout(resolve, 5))
   return answers.shift().data
 }

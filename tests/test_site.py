@@ -38,7 +38,7 @@ QUESTIONS = {
     "resume a run after a crash": {"program", "howto"},
     "train on several GPUs": {"tutorial-devices", "howto"},
     "unknown coefficient from measurements": {"tutorial-inverse", "howto"},
-    "diag_shift in NetKet": {"coming-from"},
+    "diag_shift in NetKet": {"coming-from", "guests"},
     "out of memory": {"troubleshooting", "howto"},
     "single precision stalls": {"choosing", "troubleshooting"},
     "write a metric of my own": {"tutorial-metric", "extending", "howto"},
@@ -71,7 +71,7 @@ def node():
 def found(site, node):
     """For each question, the pages that the search box lists, best first."""
     (worker,) = site.glob("assets/javascripts/workers/search.*.min.js")
-    command = [node, ASKING, worker, site / "search" / "search_index.json", *QUESTIONS]
+    command = [node, ASKING, worker, site / "assets" / "search.js", site / "search" / "search_index.json", *QUESTIONS]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return dict(zip(QUESTIONS, json.loads(done.stdout), strict=True))

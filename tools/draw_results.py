@@ -1,20 +1,23 @@
-"""Draw the figure of each results page from the committed results/*.json: `make figures`."""
+"""Draw the figure of each results page from the committed results/*.json, for light and for dark pages: `make figures`.
+
+Methods have the colours that they have everywhere (`angd.view.theme.styles`).
+"""
 
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from angd.view.theme import LIGHT, bare
+from angd.view.curves import save
+from angd.view.theme import DARK, LIGHT, Theme, bare, inked, styles
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "docs" / "figures"
-BLUE, RED, GREEN, VIOLET, GOLD, *_ = LIGHT.colours
-GREY = "#8c939b"
 STARTS = {"burgers": "−sin(πx)", "burgers_sin": "sin(πx)", "burgers_cos": "1 − cos(2πx)", "euler": "Euler"}
 METRICS = {"l2": "L²", "h1": "H¹", "h2": "H²"}
 
@@ -24,16 +27,19 @@ def results(name: str) -> dict[str, Any]:
     return json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def paper(width: float = 7.2, height: float = 3.4) -> tuple[Figure, Axes]:
-    """An empty figure with one panel."""
+def paper(theme: Theme, width: float = 7.2, height: float = 3.4, columns: int = 1, **shared: Any) -> tuple[Figure, Any]:
+    """An empty figure, and its panel or panels."""
     figure = Figure(figsize=(width, height), layout="constrained")
-    panel = figure.subplots()
-    bare(panel, LIGHT)
-    return figure, panel
+    figure.patch.set_alpha(0.0 if theme is DARK else 1.0)
+    panels = figure.subplots(1, columns, **shared)
+    for panel in np.ravel(panels):
+        bare(panel, theme)
+    return figure, panels
 
 
-def save(figure: Figure, name: str) -> None:
-    figure.savefig(OUT / f"{name}.png", dpi=144)
+def colour(method: str, theme: Theme) -> str:
+    """Of a method, by the name of its recipe."""
+    return styles((method,), theme)[method].colour
 
 
 def ends(panel: Axes, x: float, y: float, text: str, colour: str) -> None:
@@ -41,19 +47,20 @@ def ends(panel: Axes, x: float, y: float, text: str, colour: str) -> None:
     panel.annotate(text, (x, y), (4, 0), textcoords="offset points", color=colour, fontsize=8, va="center")
 
 
-def accuracy() -> None:
+def accuracy(theme: Theme) -> Figure:
     """Error of Burgers' equation against CPU seconds: every seed, and a label with the median at the end."""
-    figure, panel = paper()
+    figure, panel = paper(theme)
     found = results("pinn")
-    names = {"minus_sin": ("energy metric", BLUE), "lbfgs": ("L-BFGS", GREEN), "adam": ("Adam", RED)}
-    for row, (label, colour) in names.items():
+    names = {"minus_sin": ("energy metric", "energy"), "lbfgs": ("L-BFGS", "lbfgs"), "adam": ("Adam", "adam")}
+    for row, (label, method) in names.items():
+        hue = colour(method, theme)
         for run in (run for run in found["runs"] if run["row"] == row):
             seconds, error = columns(run, "cpu_seconds", "u")
-            panel.plot(seconds, error, color=colour, linewidth=0.9, alpha=0.8)
-        ends(panel, 600, found["values"][row]["u"], label, colour)
+            panel.plot(seconds, error, color=hue, linewidth=0.9, alpha=0.8)
+        ends(panel, 600, found["values"][row]["u"], label, hue)
     panel.set(xscale="log", yscale="log", xlabel="CPU seconds, compilation included", ylabel="relative L² error")
     panel.set_xlim(5, 1600)
-    save(figure, "results-pinn")
+    return figure
 
 
 def columns(run: dict[str, Any], *names: str) -> list[np.ndarray]:
@@ -62,28 +69,29 @@ def columns(run: dict[str, Any], *names: str) -> list[np.ndarray]:
     return [table[:, run["columns"].index(name)] for name in names]
 
 
-def shares() -> None:
+def shares(theme: Theme) -> Figure:
     """Iterations of ANGD over those of NGD to NGD's last training loss: every start, and the median."""
     found = results("comparison")["values"]
     rows = [(metric, start) for metric in METRICS for start in STARTS if metric in found[start]]
-    figure, panel = paper(7.2, 3.8)
+    figure, panel = paper(theme, 7.2, 3.8)
+    hue = colour("angd-l2", theme)
     for y, (metric, start) in enumerate(reversed(rows)):
         iterations = found[start][metric]["iterations"]["loss"]
         reached = [each for each in iterations["accelerated"] if each is not None]
         across = [each / iterations["plain"] for each in reached]
-        panel.plot(across, [y] * len(across), "o", color=BLUE, alpha=0.55, markersize=5)
+        panel.plot(across, [y] * len(across), "o", color=hue, alpha=0.55, markersize=5)
         missed = len(iterations["accelerated"]) - len(reached)
         if missed:
-            panel.annotate(f"{missed} of 3 starts never", (1.02, y), fontsize=8, va="center", color=RED)
+            panel.annotate(f"{missed} of 3 starts never", (1.02, y), fontsize=8, va="center")
         if iterations["share"] is not None:
-            panel.plot(iterations["share"], y, "|", color=BLUE, markersize=16, markeredgewidth=2.5)
-    panel.axvline(1, color=GREY, linewidth=1)
+            panel.plot(iterations["share"], y, "|", color=hue, markersize=16, markeredgewidth=2.5)
+    panel.axvline(1, color=theme.ink, linewidth=1)
     panel.set_yticks(range(len(rows)), [f"{METRICS[m]}, {STARTS[s]}" for m, s in reversed(rows)])
     panel.set(xlim=(0, 1.3), xlabel="iterations of ANGD / iterations of NGD to the same training loss")
-    save(figure, "results-acceleration")
+    return figure
 
 
-def momentum() -> None:
+def momentum(theme: Theme) -> Figure:
     """Iterations to a training loss of 1e-4 in the energy metric, for each kind of momentum."""
     found = results("momentum")["values"]
     names = {
@@ -95,114 +103,130 @@ def momentum() -> None:
         "flow_08_jvp": "flow, μ = 0.8",
         "flow_08_current": "μ = 0.8, not transported",
     }
-    figure, panel = paper(7.2, 3.2)
+    figure, panel = paper(theme, 7.2, 3.2)
     y = np.arange(len(names))[::-1]
-    for shift, (kind, label, colour) in zip(
-        (0.2, -0.2), (("constant", "constant damping", GREY), ("marquardt", "Levenberg–Marquardt", BLUE)), strict=True
-    ):
-        panel.barh(y + shift, [found[kind][name]["1e-04"] for name in names], 0.36, color=colour, label=label)
+    kinds = ((0.2, "constant", "constant damping", "grey"), (-0.2, "marquardt", "Levenberg–Marquardt", "blue"))
+    for shift, kind, label, hue in kinds:
+        heights = [found[kind][name]["1e-04"] for name in names]
+        panel.barh(y + shift, heights, 0.36, color=theme.hues[hue], label=label)
     panel.set_yticks(y, list(names.values()))
     panel.set(xlabel="iterations until the training loss stays below 1e-4 (median of three starts)")
     panel.legend(frameon=False, fontsize=8, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
-    save(figure, "results-momentum")
+    return figure
 
 
-def molecules() -> None:
+def molecules(theme: Theme) -> Figure:
     """Error of the energy on fresh walkers, with its bar, against the chemist's accuracy."""
     found = results("vmc")["values"]
     names = {"be": "Be", "li2": "Li₂", "h10": "H₁₀", "n2": "N₂"}
-    figure, panel = paper(6.0, 2.8)
+    figure, panel = paper(theme, 6.0, 2.8)
+    hue, green = colour("angd-fr", theme), theme.hues["green"]
     for k, name in enumerate(names):
         row = found[name]
-        panel.errorbar(row["millihartree"], -k, xerr=row["standard_error"], fmt="o", color=BLUE, capsize=3)
+        panel.errorbar(row["millihartree"], -k, xerr=row["standard_error"], fmt="o", color=hue, capsize=3)
         panel.annotate(f"{row['cpu_seconds']} CPU-s", (70, -k), fontsize=8, va="center")
-    panel.axvspan(-1, 1.6, color=GREEN, alpha=0.15, linewidth=0)
-    panel.annotate("chemical accuracy", (0.0, 0.55), fontsize=8, color=GREEN)
+    panel.axvspan(-1, 1.6, color=green, alpha=0.15, linewidth=0)
+    panel.annotate("chemical accuracy", (0.0, 0.55), fontsize=8, color=green)
     panel.set_yticks([0, -1, -2, -3], list(names.values()))
     panel.set_xscale("symlog", linthresh=2)
     panel.set(xlabel="mHa above the reference energy", xlim=(-1, 300), ylim=(-3.5, 0.9))
-    save(figure, "results-molecules")
+    return figure
 
 
-def gap() -> None:
+def gap(theme: Theme) -> Figure:
     """The double well: steps to a hundredth of the gap without noise, and what is left of it with walkers."""
     found = results("gap")["values"]
     order = ["barrier_0", "barrier_2", "barrier_6"]
-    figure = Figure(figsize=(8.0, 3.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = paper(theme, 8.0, 3.0, 2)
     gaps = [found[name]["gap"] for name in order]
-    for kind, label, colour in (("plain", "NGD", GREY), ("fast", "ANGD", BLUE)):
-        left.plot(gaps, [found[name][kind]["steps"] for name in order], "o-", color=colour)
-        ends(left, gaps[-1], found["barrier_6"][kind]["steps"], label, colour)
+    for kind, label, method in (("plain", "NGD", "ngd-fr"), ("fast", "ANGD", "angd-fr")):
+        hue = colour(method, theme)
+        left.plot(gaps, [found[name][kind]["steps"] for name in order], "o-", color=hue)
+        ends(left, gaps[-1], found["barrier_6"][kind]["steps"], label, hue)
         last = [found[name][kind]["whole"] for name in order]
-        right.errorbar(gaps, [x["mean"] for x in last], [x["standard_error"] for x in last], fmt="o-", color=colour)
+        right.errorbar(gaps, [x["mean"] for x in last], [x["standard_error"] for x in last], fmt="o-", color=hue)
     for panel, title in ((left, "without noise: steps"), (right, "with walkers: error at the end, in gaps")):
-        bare(panel, LIGHT)
         panel.set(xscale="log", yscale="log", xlabel="gap of the double well, Ha")
         panel.set_title(title, fontsize=9)
         panel.set_xlim(1.3, 0.02)
-    save(figure, "results-gap")
+    return figure
 
 
-def beryllium() -> None:
+def beryllium(theme: Theme) -> Figure:
     """Beryllium in the Fisher–Rao metric: means over five seeds with their standard errors."""
     studies = [("fisher-rao", "256 walkers"), ("many-walkers", "1,024 walkers")]
-    side_by_side("results-beryllium", studies, {"spring": ("SPRING", RED), "angd-fr": ("ANGD", BLUE)}, "log")
+    return side_by_side(theme, studies, {"spring": "SPRING", "angd-fr": "ANGD"}, "log")
 
 
-def wasserstein() -> None:
+def wasserstein(theme: Theme) -> Figure:
     """Beryllium in Wasserstein-2, likewise."""
     studies = [("wasserstein", "exact kernel"), ("wasserstein-kfac", "Kronecker factors")]
-    labels = {"ngd-w2": ("NGD", GREY), "angd-w2p": ("momentum in θ", GREEN), "angd-w2": ("momentum on walkers", BLUE)}
-    side_by_side("results-wasserstein", studies, labels, "linear")
+    labels = {"ngd-w2": "NGD", "angd-w2p": "momentum in θ", "angd-w2": "momentum on walkers"}
+    return side_by_side(theme, studies, labels, "linear")
 
 
-def side_by_side(name: str, studies: list[tuple[str, str]], labels: dict[str, tuple[str, str]], scale: str) -> None:
+def side_by_side(theme: Theme, studies: list[tuple[str, str]], labels: dict[str, str], scale: str) -> Figure:
     """Two studies of beryllium: errors against steps."""
     found = results("beryllium")["values"]
-    figure = Figure(figsize=(8.0, 3.0), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, panels = paper(theme, 8.0, 3.0, 2, sharey=True)
+    looks = styles(labels, theme)
     for panel, (study, title) in zip(panels, studies, strict=True):
-        for method, (label, colour) in labels.items():
+        for method, label in labels.items():
             if method in found[study]:
                 row = found[study][method]
                 curve = (row["steps"], row["millihartree"], row["standard_error"])
-                panel.errorbar(*curve, color=colour, capsize=2, label=label)
-        bare(panel, LIGHT)
+                look = {"color": looks[method].colour, "linestyle": looks[method].dash}
+                panel.errorbar(*curve, **look, capsize=2, label=label)
         panel.set_title(title, fontsize=9)
         panel.set(xlabel="steps", xlim=(0, None), yscale=scale)
         panel.legend(frameon=False, fontsize=8)
     if scale == "linear":
         panels[0].set_ylim(0, None)
     panels[0].set_ylabel("mHa above exact")
-    save(figure, name)
+    return figure
 
 
-def speed() -> None:
+def speed(theme: Theme) -> Figure:
     """What a step on Burgers' equation consists of, for three ways to the Jacobian."""
     found = results("speed_pinn")["values"]
-    figure, panel = paper(7.2, 2.8)
+    figure, panel = paper(theme, 7.2, 2.8)
     rows = [("p1321_n4000", "p = 1,321\nn = 4,000", "Gram"), ("p16761_n1000", "p = 16,761\nn = 1,000", "kernel")]
     parts = [
-        ("Jacobian_nested", "Jacobian, nested", GREY),
-        ("Jacobian_channels", "Jacobian, dense", GREEN),
-        ("Jacobian_factors", "Jacobian, factors", BLUE),
-        (None, "Gram or kernel", RED),
-        ("Cholesky", "Cholesky", VIOLET),
-        ("loss_of_a_probe", "one more loss", GOLD),
+        ("Jacobian_nested", "Jacobian, nested", "grey"),
+        ("Jacobian_channels", "Jacobian, dense", "green"),
+        ("Jacobian_factors", "Jacobian, factors", "blue"),
+        (None, "Gram or kernel", "vermilion"),
+        ("Cholesky", "Cholesky", "purple"),
+        ("loss_of_a_probe", "one more loss", "orange"),
     ]
     for group, (name, _, matrix) in enumerate(rows):
-        for k, (part, label, colour) in enumerate(parts):
+        for k, (part, label, hue) in enumerate(parts):
             height = found[name][part or matrix]
-            panel.bar(group + (k - 2.5) * 0.14, height, 0.13, color=colour, label=None if group else label)
+            panel.bar(group + (k - 2.5) * 0.14, height, 0.13, color=theme.hues[hue], label=None if group else label)
     panel.set_xticks(range(len(rows)), [label for _, label, _ in rows])
     panel.set(yscale="log", ylabel="ms on one core")
     panel.legend(frameon=False, fontsize=8, ncols=1, loc="center left", bbox_to_anchor=(1, 0.5))
-    save(figure, "results-speed")
+    return figure
 
 
-FIGURES: tuple[Callable[[], None], ...] = (accuracy, shares, momentum, molecules, beryllium, gap, wasserstein, speed)
+FIGURES: dict[str, Callable[[Theme], Figure]] = {
+    "pinn": accuracy,
+    "acceleration": shares,
+    "momentum": momentum,
+    "molecules": molecules,
+    "beryllium": beryllium,
+    "gap": gap,
+    "wasserstein": wasserstein,
+    "speed": speed,
+}
+
+
+def main() -> None:
+    for name, draw in FIGURES.items():
+        for theme, ending in ((LIGHT, ""), (DARK, "-dark")):
+            with matplotlib.rc_context(inked(theme)):
+                save(draw(theme), OUT / f"results-{name}{ending}.png")
+
 
 if __name__ == "__main__":
-    for draw in FIGURES:
-        draw()
+    main()

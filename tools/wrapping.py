@@ -1,7 +1,7 @@
 """Wrap the prose of Markdown at 100 characters: `python tools/wrapping.py PAGE…`.
 
-Paragraphs with a longer line are wrapped anew; code, tables, formulas on their own and HTML stay as they are. Inline
-code and inline formulas are never broken.
+Paragraphs with a longer line are wrapped anew; code, fenced or indented, tables, formulas on their own and HTML stay as
+they are. Inline code and inline formulas are never broken.
 """
 
 import re
@@ -13,6 +13,7 @@ from pathlib import Path
 WIDTH = 100
 LEAD = re.compile(r"\s*(?:(?:[-*]|\d+\.|>)\s+)?")
 ITEM = re.compile(r"\s*(?:[-*]|\d+\.)\s")
+INDENTED = re.compile(r"(?: {4}|\t)\s*\S")
 WHOLE = re.compile(r"`[^`]+`|\$[^$]+\$")
 OTHER = ("|", "#", "<", ":::", "![", "---")
 SPACE = "\0"
@@ -28,7 +29,8 @@ def _parts(lines: list[str]) -> Iterator[list[str]]:
     part: list[str] = []
     within = ""
     for line in lines:
-        verbatim = bool(within) or line.strip().startswith(("```", "$$"))
+        block = bool(INDENTED.match(line)) and not part and not ITEM.match(line)
+        verbatim = bool(within) or block or line.strip().startswith(("```", "$$"))
         within = _opened(within, line.strip())
         alone = verbatim or not line.strip() or line.strip().startswith(OTHER)
         if part and (alone or ITEM.match(line)):

@@ -18,14 +18,15 @@ if (location.protocol === "file:") {
       const script = inside.document.createElement("script")
       script.src = url
       script.addEventListener("load", () => {
-        this.postMessage = data => inside.dispatchEvent(new MessageEvent("message", { data }))
-        this.waiting.forEach(data => this.postMessage(data))
+        this.send = data => inside.dispatchEvent(new MessageEvent("message", { data }))
+        this.waiting.forEach(data => this.send(data))
       })
       inside.document.head.append(script)
     }
 
     postMessage(data) {
-      this.waiting.push(data)
+      if (this.send) this.send(data)
+      else this.waiting.push(data)
     }
 
     terminate() {

@@ -1,8 +1,9 @@
-"""Pages of the reference begin with a table of what is on them.
+"""Pages of the reference begin with a table of what is on them; figures that were drawn for dark pages, too, are shown
+there.
 
 `<!-- summary -->` becomes a table of the `:::` entries that follow it, up to the next one: name, and the first sentence
 of its docstring, which is read from the source without importing it. `<!-- every name -->` becomes a list of the
-entries of all pages.
+entries of all pages. Beside `figures/NAME.png` there may be `figures/NAME-dark.png`.
 """
 
 import ast
@@ -12,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 SOURCE = Path(__file__).parent.parent.parent / "src"
+FIGURES = Path(__file__).parent.parent / "figures"
 SUMMARY = "<!-- summary -->"
 EVERY = "<!-- every name -->"
+FIGURE = re.compile(r"!\[([^\]]*)\]\(figures/([\w-]+)\.png\)(\{[^}]*\})?")
 ENTRY = re.compile(r"^::: (\S+)$", re.MULTILINE)
 
 
@@ -21,8 +24,18 @@ def on_page_markdown(markdown: str, **kwargs: Any) -> str:
     """Put the tables in."""
     if EVERY in markdown:
         markdown = markdown.replace(EVERY, every_name())
+    markdown = FIGURE.sub(for_light_and_dark, markdown)
     head, *parts = markdown.split(SUMMARY)
     return head + "".join(table(ENTRY.findall(part)) + part for part in parts)
+
+
+def for_light_and_dark(match: re.Match[str]) -> str:
+    """A figure as it is, or for each kind of page its own."""
+    words, name, attributes = match[1], match[2], match[3] or ""
+    if not (FIGURES / f"{name}-dark.png").exists():
+        return match[0]
+    kinds = {"": "light", "-dark": "dark"}
+    return "\n".join(f"![{words}](figures/{name}{end}.png#only-{on}){attributes}" for end, on in kinds.items())
 
 
 def every_name() -> str:

@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from angd.program.main import HELP as HELP_ALONE
 from angd.program.main import main
 from angd.program.terminal import folded, linked, tell
 
@@ -61,6 +62,13 @@ def test_a_mistake_is_folded_between_words(width, environment, tmp_path):
     assert max(map(len, lines)) <= width
     assert " ".join(line.strip() for line in lines) == SENTENCE
     assert all(line.startswith("      ") for line in lines[1:])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_program_alone_fits_and_keeps_words_whole(width, tmp_path):
+    shown = CONTROL.sub("", seen([], width, tmp_path))
+    assert max(map(len, shown.split("\n"))) <= width
+    assert shown.split() == HELP_ALONE.split()
 
 
 def test_redirected_a_mistake_is_one_line(capsys):

@@ -14,6 +14,7 @@ from angd.problems.vmc import MOLECULES
 from angd.recipes.choice import default, suited
 from angd.recipes.named import DENSITIES, FIELDS, RECIPES
 from angd.recipes.pinn import Sobolev
+from angd.train import loop
 from angd.train.config import Config
 from angd.train.loop import Budget, TrainState, train
 from making import setup_of, task_of
@@ -41,6 +42,20 @@ def test_every_recipe_runs_on_every_task(task, recipe):
     assert set(found.errors) == ({"ρ", "u", "p"} if task == "euler" else {"u"})
     assert found.test_loss is not None
     assert np.isfinite([*found.errors.values(), found.test_loss]).all()
+
+
+def test_all_phases_of_the_energy_metric_share_one_compiled_step(monkeypatch):
+    powers, step = [], loop._step
+
+    def counted(problem, optimiser, *held):
+        powers.append(optimiser.solver.power)
+        return step(problem, optimiser, *held)
+
+    monkeypatch.setattr(loop, "_step", counted)
+    setup, seen = course(Config.of("heat", "energy", FEW | {"warm_steps": 2, "fresh": 2}), 6)
+    assert [state.phase for state, _ in seen] == [0, 0, 1, 1, 2, 2]
+    assert [float(phase.optimiser.solver.power) for phase in setup.phases] == [0, 0.5, 0.5]
+    assert len(powers) == 1, "it is traced once"
 
 
 SMALL = {"walkers": 16, "burn_in": 5, "moves": 2, "pretrain": 2, "measurements": 4}

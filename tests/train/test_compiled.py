@@ -48,9 +48,15 @@ def test_another_shape_is_compiled_again():
 def test_what_is_compiled_ahead_gives_the_same_and_knows_its_memory():
     apply, _ = counted()
     line = Compiled(apply, Line(jnp.asarray(2.0)))
-    ahead, memory = line.ahead(jnp.arange(3.0))
+    compiled = line.ahead(jnp.arange(3.0))
+    ahead, memory = line.with_arrays(compiled), compiled.memory_analysis()
     assert np.array_equal(ahead(jnp.arange(3.0)), line(jnp.arange(3.0)))
     assert memory.output_size_in_bytes == jnp.arange(3.0).nbytes
+    other = Compiled(apply, Line(jnp.asarray(5.0)))
+    assert other.shares(line)
+    assert np.array_equal(other.with_arrays(compiled)(jnp.arange(3.0)), other(jnp.arange(3.0)))
+    assert not Compiled(apply, Line(jnp.ones(2))).shares(line)
+    assert not Compiled(apply, Line(jnp.asarray(5.0), 2)).shares(line)
 
 
 class Named:

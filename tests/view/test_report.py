@@ -68,14 +68,21 @@ def test_ranges_of_seeds_that_overlap_are_no_difference(tmp_path):
 
 
 def test_the_metric_s_gain_and_the_acceleration_s_are_told_apart():
-    rows = [row("energy", 1e-4), row("angd-l2", 1e-2), row("ngd-l2", 5e-2), row("adam", 0.1), row("sgd", 0.2)]
+    rows = [row("energy", 1e-4), row("adam", 1e-2), row("angd-l2", 2e-2), row("ngd-l2", 0.1), row("sgd", 0.2)]
     assert gains(rows) == [
-        "by the metric:    energy ends with 1000 times less error than adam",
-        "by acceleration: angd-l2 ends with 5 times less error than ngd-l2",
+        "By the metric: relative L² error against adam, energy 100 times less, ngd-l2 10 times more.",
+        "By acceleration: relative L² error against ngd-l2, angd-l2 5 times less.",
     ]
-    assert gains([row("angd-l2", 0.2), row("ngd-l2", 0.1)]) == [
-        "by acceleration: angd-l2 ends with 2 times more error than ngd-l2"
-    ]
+
+
+def test_a_gain_that_is_none_is_not_called_one(tmp_path):
+    assert gains([row("angd-l2", 0.2), row("ngd-l2", 0.1)])[0].endswith("angd-l2 2 times more.")
+    assert gains([row("angd-l2", 0.1), row("ngd-l2", 0.102)])[0].endswith("angd-l2 the same.")
+    runs = [folder(tmp_path / f"a{s}", "angd-l2", error, seed=s) for s, error in enumerate((0.1, 0.3))]
+    runs += [folder(tmp_path / f"n{s}", "ngd-l2", error, seed=s) for s, error in enumerate((0.25, 0.9))]
+    rows = [row("angd-l2", 0.2, seeds=2), row("ngd-l2", 0.5, seeds=2)]
+    assert gains(rows, runs)[0].endswith("angd-l2 2.5 times less, but their seeds overlap.")
+    assert gains(rows, [*runs[:1], runs[3]])[0].endswith("angd-l2 2.5 times less.")
     assert gains([row("adam", 0.1), row("sgd", 0.2)]) == []
 
 
@@ -146,7 +153,7 @@ def test_positive_fields_get_a_sequential_map_and_others_one_about_zero():
     assert colours_of(np.array([0.0, 2.0])) == ("viridis", (None, None))
     assert colours_of(np.array([-3.0, 0.0])) == ("viridis_r", (None, None))
     assert colours_of(np.array([-3.0, 1.0])) == ("RdBu_r", (-3.0, 3.0))
-    assert colours_of(np.array([-1e-5, 1.0]))[0] == "viridis"
+    assert colours_of(np.array([-0.01, 1.0]))[0] == "viridis", "a network errs a little below zero"
 
 
 def test_errors_of_all_methods_have_one_scale():

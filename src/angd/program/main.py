@@ -18,7 +18,7 @@ from angd.program.commands.report import ReportOptions, run_report
 from angd.program.commands.reproduce import ReproduceOptions, run_reproduce
 from angd.program.commands.run import RunOptions, run_run
 from angd.program.commands.sweep import SweepOptions, run_sweep
-from angd.program.terminal import tell
+from angd.program.terminal import tell, tell_page
 from angd.train.signals import Stopped, Stopper, end_at_once
 
 COMMANDS: dict[str, tuple[type, Any]] = {
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str]) -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
-        print(HELP)
+        tell_page(HELP)
         return 0
     if argv[0] == "--version":
         print(f"angd {version('angd')}")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from angd.problems.task import Task
-from angd.program.terminal import linked, tell
+from angd.program.terminal import linked, tell, tell_result
 from angd.train.config import Config
 from angd.train.folder import RunFolder
 from angd.train.progress import Silent
@@ -15,7 +15,7 @@ from angd.view.curves import draw_run
 from angd.view.progress import Watch
 from angd.view.report import write_report
 from angd.view.table import short, table, verdict
-from angd.view.verdict import gains
+from angd.view.verdict import gains, unknowns
 
 WIDTH = 100  # of a table that goes to a file
 COLUMNS = {"recipe": str, "seeds": str, "steps": str, "seconds": "{:.0f}".format, "cpu_seconds": "{:.0f}".format}
@@ -67,9 +67,9 @@ def conclude(folder: Path, names: list[str], title: str) -> tuple[list[dict[str,
     runs = [RunFolder(folder / name) for name in names]
     rows, page = table(runs), write_report([run.path for run in runs], folder / "report")
     print_table(title, rows)
-    print(verdict(rows))
-    for line in gains(rows):
-        print(line)
+    limits = " ".join(unknowns(rows, runs, runs[0].about().get("errors")))
+    for sentence in (verdict(rows), *gains(rows, runs), *[limits] * bool(limits)):
+        tell_result(sentence)
     print(f"report: {linked(page)}")
     return rows, page
 

@@ -4,6 +4,7 @@ A stream that is no terminal gets one line, so that scripts can read it.
 """
 
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -25,6 +26,18 @@ def tell(sentence: str, flush: bool = True) -> None:
     text = folded(NAME + sentence, columns(stream), "      ")
     head = f"{BOLD}{RED}angd:{PLAIN}" if has_colour(stream) else "angd:"
     print(head + text.removeprefix("angd:"), file=stream, flush=flush)
+
+
+def tell_page(text: str) -> None:
+    """Say a text of several lines on standard output; on a terminal, what follows a gap keeps its column."""
+    if not is_terminal(sys.stdout):
+        print(text)
+        return
+    width = columns(sys.stdout)
+    for line in text.split("\n"):
+        found = re.match(r"\s+\S+( \S+)*\s{2,}(?=\S)", line)
+        hanging = len(found[0]) if found and 2 * len(found[0]) < width else len(line) - len(line.lstrip()) + 2
+        print(folded(line, width, " " * hanging))
 
 
 def tell_result(sentence: str) -> None:

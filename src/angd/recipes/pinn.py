@@ -64,12 +64,10 @@ class GaussNewton(Recipe):
         return None
 
     def phases(self, task: Any, seed: int = 0) -> list[Phase]:
-        import angd
-
-        first = self.optimiser(solver(self.solver, self.damping))
-        second = first
         if self.scaling > 0 and self.solver == "normal":
-            second = self.optimiser(angd.Scaled(angd.Normal(self.damping / 10), self.scaling))
+            first, second = self._scaled(self.damping, 0.0), self._scaled(self.damping / 10, self.scaling)
+        else:
+            first = second = self.optimiser(solver(self.solver, self.damping))
         uniform, adaptive, kept = self._samplers(task)
         warm = Phase(first, uniform, self.warm_steps, self.warm, name="uniform points")
         short = Phase(first, uniform, self.single_steps or 1, self.warm, single=True, name="single precision")
@@ -87,6 +85,14 @@ class GaussNewton(Recipe):
         damper = self.damper()
         controller = angd.in_turn([angd.Restart(), damper]) if self.restart else damper
         return angd.ANGD(flow, angd.Energy(), solver, controller, transport(self.transport))
+
+    def _scaled(self, damping: float, power: float) -> Any:
+        """Both phases have the same step with other numbers, which are arrays: XLA compiles it once."""
+        import jax.numpy as jnp
+
+        import angd
+
+        return self.optimiser(angd.Scaled(angd.Normal(jnp.asarray(damping)), jnp.asarray(power)))
 
     def damper(self) -> Any:
         """What sets the damping."""

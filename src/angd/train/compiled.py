@@ -30,13 +30,21 @@ class Compiled:
     def __call__(self, *moving: Any) -> Any:
         return _call(self._rest, self._arrays, *moving)
 
-    def ahead(self, *moving: Any) -> tuple[Callable[..., Any], Any]:
-        """Compile for arguments like these.
+    def shares(self, other: "Compiled") -> bool:
+        """Whether what is compiled for one serves the other: they differ in the values of arrays at most."""
+        return self._rest == other._rest and _shapes(self._arrays) == _shapes(other._arrays)
 
-        **Returns:** the compiled function of the moving arguments, and XLA's account of its memory.
-        """
-        compiled = _call.lower(self._rest, self._arrays, *moving).compile()
-        return partial(compiled, self._arrays), compiled.memory_analysis()
+    def ahead(self, *moving: Any) -> Any:
+        """What XLA makes for arguments like these: call it by `with_arrays`."""
+        return _call.lower(self._rest, self._arrays, *moving).compile()
+
+    def with_arrays(self, compiled: Any) -> Callable[..., Any]:
+        """What was compiled ahead, as a function of the moving arguments."""
+        return partial(compiled, self._arrays)
+
+
+def _shapes(tree: Any) -> list[Any]:
+    return [(leaf.shape, leaf.dtype, leaf.weak_type) for leaf in jax.tree.leaves(tree)]
 
 
 class _Rest:

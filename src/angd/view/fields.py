@@ -12,7 +12,7 @@ from angd.view.theme import DARK, LIGHT, SCREEN, Page, Theme, bare
 
 Pairs = dict[str, tuple[np.ndarray, np.ndarray | None]]
 SLICES = 4
-NOISE = 1e-3  # what a network may have below zero where the field is positive
+NOISE = 0.03  # of its height: what a network may have below zero where the field is positive
 
 
 def draw_solution(solution: Solution, theme: Theme = LIGHT, page: Page = SCREEN) -> Figure:

@@ -26,7 +26,7 @@ def display_of() -> Display | None:
     from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
 
     def show(text: str) -> Callable[[str], Any]:
-        handle = display(HTML(text), display_id=True)
+        handle: Any = display(HTML(text), display_id=True)
         return lambda again: handle.update(HTML(again))
 
     return show

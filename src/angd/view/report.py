@@ -24,7 +24,7 @@ from angd.view.fields import draw_errors, draw_solution
 from angd.view.strip import Strip, strips, title
 from angd.view.table import groups, short, short_name, table
 from angd.view.theme import DARK, LIGHT, PAPER, SCREEN, Page, Style, styles
-from angd.view.verdict import judged, unknowns
+from angd.view.verdict import gains, judged, unknowns
 
 ERRORS = {
     "fields": "Errors are relative L² errors against the exact solution, the largest over the fields.",
@@ -67,6 +67,7 @@ class Chapter:
     about: str
     equation: str
     verdict: str
+    gains: list[str]
     unknowns: list[str]
     error: str
     columns: list[Column]
@@ -130,6 +131,7 @@ def _chapter(name: str, folders: list[RunFolder], out: Path, page: Page) -> Chap
         about=about.get("about", ""),
         equation=about.get("equation", ""),
         verdict=judged(rows),
+        gains=gains(rows, folders),
         unknowns=unknowns(rows, folders, about.get("errors")),
         error=ERRORS.get(about.get("errors"), ""),
         columns=columns(rows, about.get("errors")),

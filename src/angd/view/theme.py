@@ -191,3 +191,8 @@ def bare(panel: Axes, theme: Theme, page: Page = SCREEN) -> None:
     panel.spines[["top", "right"]].set_visible(False)
     for side in ("left", "bottom"):
         panel.spines[side].set_color(theme.ink)
+
+
+def inked(theme: Theme) -> Any:
+    """For matplotlib: titles, labels and legends in the ink of a paper."""
+    return dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor", "legend.labelcolor"), theme.ink)

@@ -10,6 +10,7 @@ from typing import Any
 from angd.train.folder import RunFolder
 from angd.view.table import groups, short, times
 
+Spans = Mapping[str, tuple[float, float]]
 MEASURES = ("error", "test_loss", "loss")
 WORDS = {"error": "relative L² error", "test_loss": "test loss", "loss": "training loss"}
 COUNTED = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -48,13 +49,14 @@ def _energies(rows: Sequence[Mapping[str, Any]], what: str) -> str:
 
 
 FIRST_ORDER = ("adam", "sgd", "adam-vmc")
+SAME = 1.05  # a smaller ratio is called none
 
 
-def gains(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the metric gained, and what acceleration: natural gradients against first-order methods, `angd-…` against
-    `ngd-…` in the same metric.
+def gains(rows: Sequence[Mapping[str, Any]], folders: Sequence[RunFolder] = ()) -> list[str]:
+    """What the metric gained or lost, and what acceleration: every plain natural gradient against the best first-order
+    method, and `angd-…` against `ngd-…` in the same metric.
 
-    **Arguments:** `rows` of `angd.view.table.table`.
+    **Arguments:** `rows` of `angd.view.table.table`; `folders` of the runs, to see whether seeds overlap.
 
     **Returns:** sentences; none where nothing of the kind was compared, or where energies have error bars.
     """
@@ -62,21 +64,36 @@ def gains(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if what is None or any(row["standard_error"] for row in rows):
         return []
     known = {row["recipe"]: row[what] for row in rows if row[what] and row[what] > 0}
+    spans = _spans(folders, what)
     plain = [name for name in known if name.startswith(("energy", "ngd-", "engd")) and "accelerated" not in name]
     first = [name for name in known if name in FIRST_ORDER]
+    pairs = [(name, name.removeprefix("a")) for name in known if name.startswith("angd-")]
     found = []
     if plain and first:
-        best, other = (min(names, key=lambda name: known[name]) for names in (plain, first))
-        found.append(f"by the metric:    {_against(known, best, other, what)}")
-    pairs = [(name, name.removeprefix("a")) for name in known if name.startswith("angd-")]
-    return found + [f"by acceleration: {_against(known, a, b, what)}" for a, b in pairs if b in known]
+        best = min(first, key=lambda name: known[name])
+        found.append(f"By the metric: {_against(known, spans, sorted(plain, key=known.__getitem__), best, what)}")
+    return found + [f"By acceleration: {_against(known, spans, [a], b, what)}" for a, b in pairs if b in known]
 
 
-def _against(known: Mapping[str, float], one: str, other: str, what: str) -> str:
-    """One method's number against another's."""
-    ratio = known[other] / known[one]
-    said = f"{times(ratio)} times less" if ratio >= 1 else f"{times(1 / ratio)} times more"
-    return f"{one} ends with {said} {WORDS[what].removeprefix('relative L² ')} than {other}"
+def _against(known: Mapping[str, float], spans: Spans, names: Sequence[str], other: str, what: str) -> str:
+    """How methods end, the best first, beside another one."""
+    said = [f"{name} {_beside(known[other] / known[name], _apart(spans, name, other))}" for name in names]
+    return f"{WORDS[what]} against {other}, {', '.join(said)}."
+
+
+def _beside(ratio: float, apart: bool) -> str:
+    if 1 / SAME < ratio < SAME:
+        return "the same"
+    said = f"{times(ratio)} times less" if ratio > 1 else f"{times(1 / ratio)} times more"
+    return said if apart else f"{said}, but their seeds overlap"
+
+
+def _apart(spans: Spans, one: str, other: str) -> bool:
+    """Whether no seed of the worse is as good as one of the better; single seeds are."""
+    if one not in spans or other not in spans:
+        return True
+    (low, high), (lowest, highest) = spans[one], spans[other]
+    return high < lowest or highest < low
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -114,18 +131,24 @@ def unknowns(rows: Sequence[Mapping[str, Any]], folders: Sequence[RunFolder], er
 def _ranges(folders: Sequence[RunFolder], rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """How far seeds are apart, and whether that is as much as the methods are."""
     what = next((name for name in MEASURES if rows[0][name] is not None), "loss")
-    key = "largest_error" if what == "error" else what
-    spans: dict[str, tuple[float, float]] = {}
-    for group in groups(folders):
-        values = [(folder.read("summary.json") or {}).get(key) for folder in group.folders]
-        known = [value for value in values if value is not None]
-        if known:
-            spans[group.label] = min(known), max(known)
+    spans = _spans(folders, what)
     best, *others = [row["recipe"] for row in rows if row["recipe"] in spans]
     low, high = spans[best]
     said = [f"{_counted(rows[0]['seeds'])} seeds: those of {best} range from {short(low)} to {short(high)}."]
     near = [name for name in others if spans[name][0] <= high]
     return said + ([f"The ranges of {best} and {', '.join(near)} overlap: that is no difference."] if near else [])
+
+
+def _spans(folders: Sequence[RunFolder], what: str) -> dict[str, tuple[float, float]]:
+    """By recipe, the smallest and the largest of its seeds' numbers."""
+    key = "largest_error" if what == "error" else what
+    found: dict[str, tuple[float, float]] = {}
+    for group in groups(folders):
+        values = [(folder.read("summary.json") or {}).get(key) for folder in group.folders]
+        known = [value for value in values if value is not None]
+        if known:
+            found[group.label] = min(known), max(known)
+    return found
 
 
 def _counted(number: int) -> str:

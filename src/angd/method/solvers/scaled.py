@@ -21,17 +21,17 @@ class Scaled(AbstractSolver):
     **Arguments:**
 
     - `inner`: `Normal` or `Kernel`, whose λ then multiplies diag(G)^power.
-    - `power`: 1 is Marquardt's scaling, 0 is λI; ½ lies between.
+    - `power`: 1 is Marquardt's scaling, 0 is λI; ½ lies between. As an array it is no reason to compile again.
     - `floor`: entries of diag(G) count as at least this times the largest, so that all are damped.
 
     **Example:** `angd.Scaled(angd.Normal(1e-3))`
     """
 
     inner: AbstractSolver
-    power: float
+    power: Any
     floor: float
 
-    def __init__(self, inner: AbstractSolver, power: float = 0.5, floor: float = 1e-10):
+    def __init__(self, inner: AbstractSolver, power: Any = 0.5, floor: float = 1e-10):
         if not 0 <= power <= 1 or not floor > 0:
             raise ValueError(f"Scaled: it takes 0 ≤ power ≤ 1 and floor > 0, got {power} and {floor}.")
         if inner.form is not None:

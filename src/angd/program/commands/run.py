@@ -204,18 +204,19 @@ def _run(options: RunOptions, setup: Any, config: Config, path: Path) -> int:
     else:
         tell_result(sentence(summary))
         if is_terminal(sys.stdout):
-            print("\n".join(afterwards(RunFolder(path))))
+            print("\n".join(afterwards(RunFolder(path), run.stop is not None)))
     return run.code
 
 
-def afterwards(folder: RunFolder) -> list[str]:
-    """What one may look at or do next."""
+def afterwards(folder: RunFolder, stopped: bool) -> list[str]:
+    """What one may look at or do next; a run that was stopped keeps its limit."""
     pictures = [name for name in ("solution.png", "history.png") if (folder.figures / name).exists()]
     lines = [f"look at it:  {folder.figures / pictures[0]}"] if pictures else []
     records = folder.records()
     if records:
         lines += [f"one page:    angd report {folder.path} --open"]
-        lines += [f"go on:       angd run --resume {folder.path} --steps {2 * records[-1].step}"]
+        limit = "" if stopped else f" --steps {2 * records[-1].step}"
+        lines += [f"go on:       angd run --resume {folder.path}{limit}"]
     return lines
 
 
