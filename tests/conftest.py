@@ -13,8 +13,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # What tests compile is nothing for the cache of whoever runs them, and tests of the cache have their own.
 os.environ["ANGD_CACHE"] = "off"
 # What one test has compiled no other need compile, in whichever worker: XLA takes most of the time.
-COMPILED = os.environ.get("ANGD_TESTS_COMPILED") or tempfile.mkdtemp(prefix="angd-tests-")
-os.environ["ANGD_TESTS_COMPILED"] = COMPILED
+if "ANGD_TESTS_COMPILED" not in os.environ:
+    os.environ["ANGD_TESTS_COMPILED"] = tempfile.mkdtemp(prefix="angd-tests-")
 # A core for each worker, or their threads get in each other's way.
 if (worker := os.environ.get("PYTEST_XDIST_WORKER")) and hasattr(os, "sched_setaffinity"):
     cores = sorted(os.sched_getaffinity(0))
@@ -28,7 +28,7 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # Nearly all the time goes into compiling small programs that run once.
 jax.config.update("jax_disable_most_optimizations", True)
-jax.config.update("jax_compilation_cache_dir", COMPILED)
+jax.config.update("jax_compilation_cache_dir", os.environ["ANGD_TESTS_COMPILED"])
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
@@ -41,7 +41,7 @@ FREE = ("test_exam.py", "test_docs.py", "test_kfac.py", "test_controllers.py", "
 
 def pytest_sessionfinish():
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        shutil.rmtree(COMPILED, ignore_errors=True)
+        shutil.rmtree(os.environ["ANGD_TESTS_COMPILED"], ignore_errors=True)
 
 
 def pytest_xdist_make_scheduler(config, log):

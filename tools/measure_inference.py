@@ -231,7 +231,7 @@ def compared(problem: ReverseKL, steps: int, draws: int, exact: Any = None, **op
 
 
 def logistic() -> dict[str, Any]:
-    return compared(ReverseKL(RealNVP(6, layers=4), posterior()), 400, 8_000, rate=0.1, decay=1e-2, samples=1500)
+    return compared(ReverseKL(RealNVP(6, layers=4), posterior()), 400, 60_000, rate=0.1, decay=1e-2, samples=1500)
 
 
 def funnel() -> dict[str, Any]:

@@ -5,9 +5,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
 
 from angd.train import cache
+
+
+@pytest.fixture(autouse=True)
+def _no_folder_that_jax_knows():
+    """The tests' own, which conftest.py sets."""
+    known = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
+    jax.config.update("jax_compilation_cache_dir", None)
+    yield
+    jax.config.update("jax_compilation_cache_dir", known)
 
 
 def test_tests_have_no_cache():
