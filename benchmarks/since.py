@@ -1,10 +1,11 @@
-"""Has a step become dearer? The same steps with the code of two commits, in turn, in new processes on one core.
+"""Has a step become dearer? The same steps with the code of two commits, in turn, on one core.
 
-    python benchmarks/since.py COMMIT [--rounds 3]
+    python benchmarks/since.py COMMIT [--rounds 3] [--only Be] [--record]
 
 COMMIT is what the working tree is compared with. Each process imports the library, makes a problem, and steps: "first
-step" is its CPU time until then, import and compilation included, "step" the median of the later ones. Medians over
-the rounds; read the ratios.
+step" is its CPU time until then, import and compilation included. Then both step in turn, one step each, so that other
+work on the machine disturbs them alike: "step" is the median, "with moves" that of steps with ten moves of the Markov
+chain before them (512 walkers). Read the ratios.
 """
 
 import argparse
@@ -14,6 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 from statistics import median
+
+from timing import record
 
 ROOT = Path(__file__).parent.parent
 
@@ -48,42 +51,84 @@ flow, metric = angd.ARGFlow.momentum(0.8, 0.01), angd.FisherRao(limit=0.5)
 opt = angd.ANGD(flow, metric, solver, angd.StepNorm(jnp.asarray(0.05)))
 state = in_precision(opt.init(problem, params, samples), jnp.float32)
 """
-STEPS = """
-step, times = eqx.filter_jit(opt.step), []
-for _ in range(20):
-    began = time.process_time()
-    jax.block_until_ready(jax.tree.leaves(step(problem, params, samples, state)))
-    times.append(time.process_time() - began)
-    if len(times) == 1:
-        first = time.process_time()
-print(first, median(times[2:]))
+MOVED = """
+move = eqx.filter_jit(chain.move)
+def moved():
+    walkers = move(jax.random.key(2), problem, params, samples)
+    return step(problem, params, in_precision(walkers, jnp.float32), state)
+jobs["with moves"] = moved
 """
-PARTS = {"Burgers, energy": PINN} | {f"{name}, angd-fr": VMC.format(molecule=name) for name in ("Be", "Li2")}
+STEPS = """
+step = eqx.filter_jit(opt.step)
+jobs = {"step": lambda: step(problem, params, samples, state)}
+def timed(job):
+    began = time.process_time()
+    jax.block_until_ready(jax.tree.leaves(job()))
+    return time.process_time() - began
+timed(jobs["step"])
+print(time.process_time(), flush=True)
+"""
+ASKED = """
+for line in sys.stdin:
+    print(timed(jobs[line.strip()]), flush=True)
+"""
+PARTS = {"Burgers, energy": PINN + STEPS}
+PARTS |= {f"{name}, angd-fr": VMC.format(molecule=name) + STEPS + MOVED for name in ("Be", "Li2", "N2")}
+WARM, REPEATS = 2, 12
 
 
-def measured(source: Path, part: str) -> tuple[float, float]:
-    """CPU seconds to the first step, and of a later one."""
-    env = os.environ | {"PYTHONPATH": str(source), "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", COMMON + part + STEPS]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{source}: {done.stderr.strip().splitlines()[-1]}")
-    first, step = map(float, done.stdout.split())
-    return first, step
+class Side:
+    """A process with the code of one tree, which makes a problem, steps, and then does what it is asked to."""
+
+    def __init__(self, source: Path, part: str):
+        env = os.environ | {"PYTHONPATH": str(source), "OPENBLAS_NUM_THREADS": "1"}
+        command = [sys.executable, "-c", COMMON + part + ASKED]
+        self.process = subprocess.Popen(command, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.first = self._number()
+
+    def time(self, job: str) -> float:
+        """CPU seconds of a step."""
+        assert self.process.stdin is not None
+        print(job, file=self.process.stdin, flush=True)
+        return self._number()
+
+    def _number(self) -> float:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        return float(line) if line else sys.exit("A process ended: see above.")
+
+    def close(self) -> None:
+        self.process.communicate()
 
 
-def compare(name: str, before: Path, rounds: int) -> None:
-    """One line: both times now, and their ratio to those before."""
-    pairs = [(measured(ROOT / "src", PARTS[name]), measured(before, PARTS[name])) for _ in range(rounds)]
-    for i, (what, scale, unit) in enumerate((("first step", 1, "CPU s"), ("step", 1e3, "CPU ms"))):
-        now, then = (scale * median(pair[side][i] for pair in pairs) for side in (0, 1))
+def compare(name: str, before: Path, rounds: int) -> dict[str, float]:
+    """Times now, and their ratios to those before: printed, and the ratios returned."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    jobs = ("step", "with moves") if "move" in PARTS[name] else ("step",)
+    for _ in range(rounds):
+        sides = [Side(tree, PARTS[name]) for tree in (ROOT / "src", before)]
+        found.setdefault("first step", []).append((sides[0].first, sides[1].first))
+        for job in jobs:
+            pairs = [(sides[0].time(job), sides[1].time(job)) for _ in range(WARM + REPEATS)]
+            found.setdefault(job, []).extend(pairs[WARM:])
+        for side in sides:
+            side.close()
+    ratios: dict[str, float] = {}
+    for what, pairs in found.items():
+        scale, unit = (1, "CPU s") if what == "first step" else (1e3, "CPU ms")
+        now, then = (scale * median(pair[side] for pair in pairs) for side in (0, 1))
         print(f"{name:<18}{what:<12}{now:8.1f} {unit:<7} before {then:8.1f}  ratio {now / then:.2f}", flush=True)
+        key = what.replace(" ", "_")
+        ratios |= {key: float(f"{now:.3g}"), f"{key}_ratio": round(now / then, 2)}
+    return ratios
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("commit")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="parts whose names begin with this")
+    parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
@@ -91,8 +136,10 @@ def main() -> None:
         tree = Path(folder) / "before"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", tree, given.commit], cwd=ROOT, check=True)
         try:
-            for name in PARTS:
-                compare(name, tree / "src", given.rounds)
+            for name in (name for name in PARTS if name.startswith(given.only)):
+                ratios = compare(name, tree / "src", given.rounds)
+                if given.record:
+                    record("since", name.partition(",")[0], {"commit": given.commit} | ratios)
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", tree], cwd=ROOT, check=True)
 

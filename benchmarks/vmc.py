@@ -3,7 +3,8 @@
     python benchmarks/vmc.py [--quick | --record] [--published | --chains]
 
 - "loop" is the Laplacian one second derivative at a time (`kinetic_energy_by_loop`); "folx, all at once" is the forward
-  Laplacian of all walkers together, "folx, chunks" what `GroundState` does.
+  Laplacian of all walkers together, "folx, chunks" what `GroundState` does with any wave function, "own, chunks" what
+  it does with a FermiNet, which brings a forward Laplacian of its own.
 - The parts of a Fisher–Rao step: moves of the chain, local energies, rows ∂_θ log ρ, the n × n kernel from them (dense,
   or from the layers' factors), the solution in double precision.
 - Rows and kernel together: "reverse mode" is what one writes without taps, `vmap(grad)` and one matrix product; "dense"
@@ -20,6 +21,7 @@ Times of one system come from one run, interleaved; read the ratios.
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -50,7 +52,7 @@ from angd.problems.vmc import (
     Metropolis,
     Walkers,
 )
-from angd.problems.vmc.problem import kinetic_energy_by_loop
+from angd.problems.vmc.problem import MANY, SPARSITY, kinetic_energy_by_loop
 from angd.train.loop import cast
 from timing import best_times, milliseconds, record
 
@@ -71,12 +73,14 @@ def laplacians(problem: GroundState, params: Any, xs: Any) -> dict[str, Callable
         return kinetic_energy_by_loop(lambda y: problem.log_psi(params, y)[1], x) + problem.potential(x)
 
     by_loop = eqx.filter_jit(lambda params, xs: jax.vmap(loop, (None, 0))(params, xs))
+    by_folx = replace(problem, sparsity=SPARSITY * (xs.shape[1] >= MANY))
     found = {
         "local energy, loop": by_loop,
         "local energy, folx all at once": eqx.filter_jit(
-            lambda params, xs: jax.vmap(problem.variation, (None, 0))(params, xs)
+            lambda params, xs: jax.vmap(by_folx.variation, (None, 0))(params, xs)
         ),
-        "local energy, folx in chunks": eqx.filter_jit(problem.local_energies),
+        "local energy, folx in chunks": eqx.filter_jit(by_folx.local_energies),
+        "local energy, own in chunks": eqx.filter_jit(problem.local_energies),
     }
     return {name: partial(job, params, xs) for name, job in found.items()}
 
@@ -218,6 +222,7 @@ def ratios(times: dict[str, float]) -> dict[str, float]:
     """What is claimed: how many times faster."""
     pairs = {
         "laplacian": ("local energy, loop", "local energy, folx in chunks"),
+        "own_laplacian": ("local energy, loop", "local energy, own in chunks"),
         "reverse_mode": ("rows and kernel, reverse mode", "rows and kernel, as chosen"),
         "dense": ("rows and kernel, dense", "rows and kernel, as chosen"),
         "devices": ("moves and energies, one device", "moves and energies, two devices"),

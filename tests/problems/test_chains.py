@@ -44,6 +44,18 @@ def test_every_chain_samples_the_hydrogen_atom(name):
     assert int(walkers.respawned) == 0
 
 
+def test_walkers_move_alike_however_many_at_a_time(monkeypatch):
+    """Chunks of a size that does not divide the walkers, against all at once."""
+    problem, zeta = GroundState(orbital, Coulomb(MOLECULES["H"])), jnp.ones(())
+    chain, found = Graded(START, walkers=37, moves=5, burn_in=5), []
+    for size in (37, 8):
+        monkeypatch.setattr(sampling, "CHUNK", size)
+        found.append(jax.jit(lambda key: chain(key, problem, zeta))(jax.random.key(0)))
+    assert np.allclose(found[0].x, found[1].x, atol=1e-12)
+    assert np.isclose(found[0].width, found[1].width)
+    assert np.isclose(found[0].acceptance, found[1].acceptance)
+
+
 def test_every_chain_sits_the_exam():
     """Whoever adds a chain adds it to CHAINS."""
     known = {cls.__name__ for cls in sampling.AbstractChain.__subclasses__() if cls.__module__.startswith("angd.")}

@@ -173,6 +173,30 @@ def test_the_forward_laplacian_is_the_loop_s(name, sparsity):
     assert np.allclose(forward, loop, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("Be", {"hidden": ((5, 3), (5, 3)), "last": 5}),
+        ("H", {"hidden": ((4, 2),)}),
+        ("LiH", {"hidden": ((4, 2), (6, 3)), "cusps": False}),
+    ],
+)
+def test_a_network_s_own_laplacian_is_the_loop_s(name, shape):
+    """Layers of equal and of other width, one spin alone, two nuclei; parameters as training might leave them."""
+    molecule = MOLECULES[name]
+    network, key = FermiNet(molecule, determinants=2, **shape), jax.random.key(3)
+    params = jax.tree.map(lambda leaf: leaf + 0.1 * jax.random.normal(key, leaf.shape), network.init(jax.random.key(0)))
+    xs, potential = AroundNuclei(molecule)(jax.random.key(1), 3), Coulomb(molecule)
+
+    @jax.jit
+    def energies(xs):
+        loop = jax.vmap(lambda x: kinetic_energy_by_loop(lambda y: network(params, y)[1], x) + potential(x))(xs)
+        return loop, GroundState(network, potential).local_energies(params, xs)
+
+    loop, found = energies(xs)
+    assert np.allclose(found, loop, rtol=1e-9)
+
+
 def test_forces_are_finite_differences_of_independent_energies():
     """∇E_L, on which Wasserstein-2 rests, against differences of energies from a loop over coordinates."""
     network, potential = FermiNet(PAIR, ((4, 2),), determinants=1), Coulomb(PAIR)

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from angd.problems.vmc.determinants import slogdet
+from angd.problems.vmc.laplacian import laplacian
 from angd.problems.vmc.molecules import Molecule
 
 # log|ψ| of a determinant that vanishes.
@@ -81,11 +83,15 @@ class FermiNet(eqx.Module):
         return {"layers": layers, "orbitals": orbitals, "cusp": jnp.full(2, CUSP, zeta.dtype)}
 
     def __call__(self, params: PyTree, x: Float[Array, "n 3"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        signs, logs = jnp.linalg.slogdet(self.orbitals(params, x))
+        signs, logs = slogdet(self.orbitals(params, x))
         top = jnp.maximum(jnp.max(logs), LOWEST)
         total = jnp.sum(signs * jnp.exp(logs - top))
         log = top + jnp.log(jnp.abs(total))
         return jnp.sign(total), log + self.jastrow(params, x) if self.cusps else log
+
+    def laplacian(self, params: PyTree, x: Float[Array, "n 3"]) -> tuple[Float[Array, "n 3"], Float[Array, ""]]:
+        """∇ log|ψ| and Δ log|ψ| at one x: faster than a general forward Laplacian."""
+        return laplacian(self, params, x)
 
     def orbitals(self, params: PyTree, x: Float[Array, "n 3"]) -> Float[Array, "K n n"]:
         """φ_j(x_i; all others) of every determinant: entry (k, i, j)."""

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PyTree
 
 from angd.method.samples import Samples
 from angd.problems.energies import RefusedWave
+from angd.problems.vmc.chunks import in_chunks
 
 Wave = Callable[[PyTree, Array], tuple[Array, Array]]
 CENTRES = ("median", "mean")
@@ -60,12 +61,14 @@ class GroundState(eqx.Module):
 
     **Arguments:**
 
-    - `log_psi`: `log_psi(params, x)` at one x of shape (n, d), the pair of numbers (sign, log|ψ|).
+    - `log_psi`: `log_psi(params, x)` at one x of shape (n, d), the pair of numbers (sign, log|ψ|). If it has a method
+      `laplacian(params, x)`, which returns ∇ log|ψ| and Δ log|ψ|, local energies are computed by that instead of folx.
     - `potential`: V(x), one number; `Coulomb(molecule)`, `Trap()` or your own.
     - `clipping`: acts on the force, and so on the energies of training that a step reports; `evaluate`
       clips nothing.
     - `chunk`: walkers whose local energies are computed at a time; None: from the size of x.
-    - `sparsity`: > 0 lets folx use sparse Jacobians up to that many entries; None: from the size of x.
+    - `sparsity`: > 0 lets folx use sparse Jacobians up to that many entries; None: from the size of x. Given, folx is
+      used even where `log_psi` has a `laplacian`.
 
     **Example:** `GroundState(lambda p, x: (jnp.ones(()), -p * jnp.sum(x**2)), Trap())`
     """
@@ -82,6 +85,10 @@ class GroundState(eqx.Module):
 
     def variation(self, params: PyTree, x: Float[Array, "n d"]) -> Float[Array, ""]:
         """The local energy at one x."""
+        own = getattr(self.log_psi, "laplacian", None)
+        if self.sparsity is None and own is not None:
+            gradient, laplacian = own(params, x)
+            return one_number(self.potential(x), x) - (laplacian + jnp.sum(gradient**2)) / 2
         sparsity = SPARSITY * (len(x) >= MANY) if self.sparsity is None else self.sparsity
         kinetic = kinetic_energy(lambda y: signed(self.log_psi(params, y))[1], x, sparsity)
         return kinetic + one_number(self.potential(x), x)
@@ -172,20 +179,6 @@ def kinetic_energy_by_loop(log_psi: Callable[[Array], Array], x: Float[Array, "n
     g, push = jax.linearize(gradient, flat)
     second = lax.fori_loop(0, x.size, lambda i, total: total + push(eye[i])[i], jnp.zeros((), x.dtype))
     return -0.5 * (second + jnp.sum(g**2))
-
-
-def in_chunks(f: Callable[[Array], Array], xs: Float[Array, "N n d"], size: int) -> Float[Array, "N ..."]:
-    """f at every walker, at most `size` at a time (rounded up to a multiple of the devices), in chunks of one size, so
-    that f is compiled once (some walkers come twice where that does not divide). Those of a chunk are taken from all
-    over, some of every device's."""
-    N, devices = xs.shape[0], min(jax.device_count(), xs.shape[0])
-    count = -(-N // size)
-    size = devices * -(-N // (count * devices))
-    count = -(-N // size)
-    filled = xs if count * size == N else jnp.concatenate([xs, xs[: count * size - N]])
-    cut = filled.reshape(size, count, *xs.shape[1:]).swapaxes(0, 1)
-    found = lax.map(jax.vmap(f), cut).swapaxes(0, 1)
-    return found.reshape(count * size, *found.shape[2:])[:N]
 
 
 def chunk_size(shape: tuple[int, ...]) -> int:

@@ -17,7 +17,10 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from angd.method.protocols import DensityProblem
 from angd.method.samples import Samples
+from angd.problems.vmc.chunks import in_chunks
 from angd.problems.vmc.molecules import Molecule
+
+CHUNK = 64  # walkers that are moved at a time
 
 
 class Walkers(Samples):
@@ -76,7 +79,7 @@ class AbstractChain(eqx.Module):
     def _begun(self, problem: DensityProblem, params: PyTree, samples: Walkers) -> Walkers:
         """Walkers with what blackjax keeps of each, its place and log ρ there, in place of x."""
         start = self.transition(_log_density(problem, params), samples.width)[0]
-        return eqx.tree_at(lambda walkers: walkers.x, samples, jax.vmap(lambda x: start(x))(samples.x))
+        return eqx.tree_at(lambda walkers: walkers.x, samples, in_chunks(start, samples.x, CHUNK))
 
     def _run(self, key: Array, problem: DensityProblem, params: PyTree, begun: Walkers, count: int) -> Walkers:
         log_density = _log_density(problem, params)
@@ -84,13 +87,20 @@ class AbstractChain(eqx.Module):
         def once(carry: tuple[Any, Array], key: Array) -> tuple[tuple[Any, Array], Array]:
             states, width = carry
             step = self.transition(log_density, width)[1]
-            states, info = jax.vmap(step)(jax.random.split(key, begun.omega.shape[0]), states)
-            accepted = jnp.mean(info.acceptance_rate)
+            keys = jax.random.split(key, begun.omega.shape[0])
+            states, rates = in_chunks(lambda pair: _moved(step, *pair), (keys, states), CHUNK)
+            accepted = jnp.mean(rates)
             factor = jnp.where(accepted > self.target + 0.05, 1.05, jnp.where(accepted < self.target - 0.05, 0.95, 1.0))
             return (states, (width * factor).astype(width.dtype)), accepted
 
         (states, width), rates = lax.scan(once, (begun.x, begun.width), jax.random.split(key, count))
         return Walkers(states.position, width, jnp.mean(rates), begun.respawned, begun.omega)
+
+
+def _moved(step: Callable[..., Any], key: Array, state: Any) -> tuple[Any, Array]:
+    """One walker after a transition, and how likely that was to be accepted."""
+    state, info = step(key, state)
+    return state, info.acceptance_rate
 
 
 def _log_density(problem: DensityProblem, params: PyTree) -> Callable[[Array], Array]:
