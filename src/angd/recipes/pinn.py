@@ -27,7 +27,8 @@ class GaussNewton(Recipe):
 
     Uniform points for `warm_steps` or until the loss is below `warm` (adaptive ones would chase the front of a solution
     that is not there yet), `fresh` steps on adaptive points, new in each, then ones that serve `keep` steps: less
-    noise. For problems with `residual` or `residuals`.
+    noise. When they have become slow, one more network on top of the frozen ones learns what is left, and so on: up to
+    `stages` of them, for a `Problem` without measured values. For problems with `residual` or `residuals`.
 
     **Arguments:** see `angd run burgers energy --help`; of these, `interior` and `condition` (numbers of points) are
     the ones to change: more points than parameters.
@@ -41,6 +42,7 @@ class GaussNewton(Recipe):
     warm_steps: int = number(150, 1, 1e9, "steps after which uniform points end")
     fresh: float = number(500, 1, INFINITE, "steps on points that are new in each")
     keep: int = number(20, 1, 1e9, "steps that later points serve")
+    stages: int = number(8, 0, 1e3, "networks on top of the first one, at most; 0 is none")
     damping: float = number(1e-2, 1e-12, 1e6, "λ at the start")
     scaling: float = number(0.5, 0, 1, "power of diag G in the damping after the first phase, for normal; 0 is λI")
     solver: str = one_of("normal", "iterative", "kfac", about=SOLVER, own="solver")
@@ -74,8 +76,19 @@ class GaussNewton(Recipe):
         warm = Phase(first, uniform, self.warm_steps, self.warm, name="uniform points")
         short = Phase(first, uniform, self.single_steps or 1, self.warm, single=True, name="single precision")
         fresh = Phase(second, adaptive, self.fresh, name="adaptive points")
-        last = [Phase(second, kept, name="kept points")] if self.fresh < INFINITE else []
+        last = self._last(task, second, kept) if self.fresh < INFINITE else []
         return [*([short] if self.single_steps else []), warm, fresh, *last]
+
+    def _last(self, task: Any, optimiser: Any, kept: Any) -> list[Phase]:
+        """Points that serve several steps, for the first network and for those on top of it."""
+        from angd.problems.stages import Grow, OnTop
+        from angd.recipes.stages import Crawl, stacks
+
+        if self.stages == 0 or not stacks(task):
+            return [Phase(optimiser, kept, name="kept points")]
+        slow = Crawl()
+        first = Phase(optimiser, kept, until=slow, name="kept points")
+        return [first, Phase(OnTop(optimiser), kept, until=slow, grow=Grow(), rounds=self.stages, name="stages")]
 
     def optimiser(self, solver: Any) -> Any:
         """Steps in the energy metric, with a solver."""

@@ -68,7 +68,7 @@ class _Compiler:
 
 def _phase(setup: Setup, number: int, compiler: _Compiler) -> dict[str, Any]:
     """Sizes, memory and time of one phase."""
-    phase, now = setup.phases[number], replace(TrainState(setup.params), phase=number)
+    phase, now = setup.phases[number], replace(TrainState(_begun(setup, number)), phase=number)
     compiled, memory, compiling = compiler(now)
     samples, wall, cpu = _timed(setup, now, compiled)
     return {
@@ -81,6 +81,14 @@ def _phase(setup: Setup, number: int, compiler: _Compiler) -> dict[str, Any]:
         "seconds_per_step": wall,
         "cpu_seconds_per_step": cpu,
     }
+
+
+def _begun(setup: Setup, number: int) -> Any:
+    """Parameters of the structure with which a phase begins."""
+    params = setup.params
+    for phase in setup.phases[1 : number + 1]:
+        params = params if phase.grow is None else phase.grow(setup.key, setup.problem, params, 1.0)
+    return params
 
 
 def _timed(setup: Setup, now: TrainState, compiled: Any) -> tuple[Any, float, float]:

@@ -13,6 +13,7 @@ from angd.method.samples import Samples
 from angd.problems.models import as_model
 from angd.problems.pinn.domains import Box, Data, Face, Faces
 from angd.problems.pinn.networks import Model
+from angd.problems.stages import total
 
 Equation = Callable[[Callable[[Array], Array], Any], Array]
 INTERIOR = "interior"
@@ -99,7 +100,7 @@ class Problem(eqx.Module):
 
     def field(self, params: PyTree, z: Float[Array, " D"]) -> Float[Array, "*m"]:
         """u(z)."""
-        value = self.network(params, z)
+        value = total(lambda part: self.network(part, z), params)
         return value if self.constraint is None else self.constraint(z, value)
 
     @property

@@ -1,0 +1,146 @@
+"""Networks on top of one another: u = N(θ₁) + ε₂ N(θ₂) + ε₃ N(θ₃) + …, of which only the last is trained.
+
+After some hundreds of steps of Gauss–Newton type it is the bend of the network that holds the error: steps must be
+short. A second network on the frozen first one begins anew, on a problem that is nearly linear, because u needs only a
+small change:
+
+    u = u₁ + ε N(θ₂),    residual r(u₁ + ε N(θ₂)) / ε,    ε = rms of r(u₁)
+
+Its hidden layers are those of the network before it with a little noise, for these have found where the solution bends,
+and its output is 0 at the start. Conditions that are built into the field act on the sum, so that they hold as before.
+
+    Staged      the parameters of all of them, in place of those of one
+    total       what a problem asks of its network, asked of all
+    Grow        one more on top
+    OnTop       an optimiser of the last one
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from angd.method.step import Info
+
+PART = re.compile(r"^(?:\['params'\])?\.frozen\[(\d+)\]")
+
+
+class Staged(eqx.Module):
+    """Parameters of networks on top of one another, u = Σ εᵢ N(θᵢ): in a `Problem` they stand for those of one.
+
+    **Attributes:**
+
+    - `frozen`: those of the networks below, from the first on.
+    - `scales`: εᵢ of all of them, shape (k,); the first is 1.
+    - `last`: those of the network on top.
+    """
+
+    frozen: tuple[PyTree, ...]
+    scales: Float[Array, " k"]
+    last: PyTree
+
+
+def total(f: Callable[[PyTree], Array], params: PyTree) -> Array:
+    """f(θ), or Σ εᵢ f(θᵢ) for networks on top of one another."""
+    if not isinstance(params, Staged):
+        return f(params)
+    parts = [f(part) for part in (*params.frozen, params.last)]
+    return sum((scale * part for scale, part in zip(params.scales[1:], parts[1:], strict=True)), parts[0])
+
+
+@dataclass(frozen=True)
+class Grow:
+    """One more network on top: what `Phase.grow` asks for.
+
+    **Arguments:**
+
+    - `noise`: each weight of its hidden layers is that of the network before it times 1 + `noise` × a normal number.
+    """
+
+    noise: float = 0.1
+
+    def __call__(self, key: Array, problem: Any, params: PyTree, loss: Any) -> Staged:
+        """**Arguments:** `key`; `problem`; `params`, of the networks so far; `loss`, ½ Σ ω r² of them at new points.
+
+        **Returns:** the parameters of one more.
+        """
+        below, scales = _so_far(params)
+        start, scale = _noisy(below[-1], key, self.noise), jnp.sqrt(2 * jnp.asarray(loss, scales.dtype))
+        return Staged((*below, start), jnp.concatenate([scales, jnp.stack([-scale, scale])]), start)
+
+
+def _so_far(params: PyTree) -> tuple[tuple[PyTree, ...], Float[Array, " k"]]:
+    """Networks and their scales."""
+    return ((*params.frozen, params.last), params.scales) if isinstance(params, Staged) else ((params,), jnp.ones(1))
+
+
+def _noisy(params: PyTree, key: Array, noise: float) -> PyTree:
+    """Every number times 1 + noise × a normal one."""
+    leaves, structure = jax.tree.flatten(params)
+    keys = jax.random.split(key, len(leaves))
+    changed = [x * (1 + noise * jax.random.normal(k, x.shape, x.dtype)) for x, k in zip(leaves, keys, strict=True)]
+    return structure.unflatten(changed)
+
+
+class OnTop(eqx.Module):
+    """An optimiser of the last network: the parameters are `Staged`, and the others are not touched.
+
+    It sees residuals in units of ε. The loss that it reports is that of the problem.
+
+    **Arguments:**
+
+    - `inner`: an optimiser of problems with `residuals`, such as `angd.ANGD` with the energy metric.
+    """
+
+    inner: Any
+
+    def init(self, problem: Any, params: Staged, samples: Any) -> PyTree:
+        """The inner optimiser's first state.
+
+        **Arguments:** `problem`, with `residuals`; `params`, a `Staged`; `samples`.
+        """
+        return self.inner.init(self.part(problem, params), params.last, samples)
+
+    def step(self, problem: Any, params: Staged, samples: Any, state: PyTree) -> tuple[Staged, Any, PyTree, Info]:
+        """One step of the inner optimiser.
+
+        **Arguments:** as `init`; `state`, what it, or the step before, returned.
+
+        **Returns:** as the inner optimiser.
+        """
+        last, samples, state, info = self.inner.step(self.part(problem, params), params.last, samples, state)
+        unit = params.scales[-1] ** 2
+        info = eqx.tree_at(lambda i: (i.loss, i.slope), info, (unit * info.loss, unit * info.slope))
+        return Staged(params.frozen, params.scales, last), samples, state, info
+
+    def part(self, problem: Any, params: Staged) -> "_Part":
+        """The problem as the last network sees it, in units of ε."""
+        return _Part(problem, params.frozen, params.scales)
+
+
+class _Part(eqx.Module):
+    """The problem as the last network sees it."""
+
+    problem: Any
+    frozen: tuple[PyTree, ...]
+    scales: Float[Array, " k"]
+
+    @property
+    def residuals(self) -> dict[str, Callable[..., Array]]:
+        """In units of ε."""
+        return {name: self._scaled(f) for name, f in self.problem.residuals.items()}
+
+    def _scaled(self, f: Callable[..., Array]) -> Callable[..., Array]:
+        return lambda last, z: f(Staged(self.frozen, self.scales, last), z) / self.scales[-1]
+
+
+def staged_like(params: PyTree, names: Iterable[str]) -> PyTree:
+    """Parameters of the structure that saved ones have, by the names of their arrays; `params` are those of one."""
+    found = [int(match[1]) for name in names if (match := PART.match(name))]
+    count = max(found, default=-1) + 1
+    return Staged((params,) * count, jnp.ones(count + 1), params) if count else params
