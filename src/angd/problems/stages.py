@@ -46,7 +46,15 @@ class Staged(eqx.Module):
 
 
 def total(f: Callable[[PyTree], Array], params: PyTree) -> Array:
-    """f(θ), or Σ εᵢ f(θᵢ) for networks on top of one another."""
+    """f(θ), or Σ εᵢ f(θᵢ) for networks on top of one another.
+
+    **Arguments:**
+
+    - `f`: of the parameters of one network, its value at a point for one.
+    - `params`: of one network, or `Staged`.
+
+    **Returns:** the value of all.
+    """
     if not isinstance(params, Staged):
         return f(params)
     parts = [f(part) for part in (*params.frozen, params.last)]

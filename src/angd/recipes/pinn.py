@@ -5,7 +5,7 @@ which `interior` and `condition` say how many. Imports nothing heavy.
 """
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from angd import address
@@ -13,6 +13,7 @@ from angd.recipes.base import INFINITE, Phase, Recipe, number, one_of, switch, w
 
 POINTS = "new points in every step (random or Sobol), the same in all, or adaptive ones that serve ten steps"
 ADAPT_EVERY = 10  # choosing adaptive points costs as much as three steps of a first-order method
+STAGE = 300  # steps after which one asks whether a stage has become slow
 SOLVER = "how the linear systems are solved"
 ALPHA = "friction α of the flow at the start, in place of μ = 1 − hα with h = √rate; 0 takes mu"
 H_DECAY = "h falls as 1/(1 + h_decay k), and the rate as its square"
@@ -43,6 +44,7 @@ class GaussNewton(Recipe):
     fresh: float = number(500, 1, INFINITE, "steps on points that are new in each")
     keep: int = number(20, 1, 1e9, "steps that later points serve")
     stages: int = number(8, 0, 1e3, "networks on top of the first one, at most; 0 is none")
+    more: float = number(2, 1, 100, "points of such a network, in units of those of the first")
     damping: float = number(1e-2, 1e-12, 1e6, "λ at the start")
     scaling: float = number(0.5, 0, 1, "power of diag G in the damping after the first phase, for normal; 0 is λI")
     solver: str = one_of("normal", "iterative", "kfac", about=SOLVER, own="solver")
@@ -86,9 +88,11 @@ class GaussNewton(Recipe):
 
         if self.stages == 0 or not stacks(task):
             return [Phase(optimiser, kept, name="kept points")]
-        slow = Crawl()
+        slow = Crawl(least=-(-STAGE // self.keep))
         first = Phase(optimiser, kept, until=slow, name="kept points")
-        return [first, Phase(OnTop(optimiser), kept, until=slow, grow=Grow(), rounds=self.stages, name="stages")]
+        many = replace(self, interior=round(self.more * self.interior), condition=round(self.more * self.condition))
+        above = many._samplers(task)[-1]
+        return [first, Phase(OnTop(optimiser), above, until=slow, grow=Grow(), rounds=self.stages, name="stages")]
 
     def optimiser(self, solver: Any) -> Any:
         """Steps in the energy metric, with a solver."""
