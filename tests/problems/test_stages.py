@@ -47,7 +47,8 @@ class Line:
 def test_the_field_of_a_stack_is_the_scaled_sum_of_its_networks():
     problem = hill(Network((4,)))
     a, b, c = (problem.init(jax.random.key(i)) for i in range(3))
-    stack, z = Staged((a, b), jnp.array([1.0, -0.3, 0.3]), c), jnp.array([0.2, 0.7])
+    below = jax.tree.map(lambda *leaves: jnp.stack(leaves), a, b)
+    stack, z = Staged(below, jnp.array([1.0, -0.3, 0.3]), c), jnp.array([0.2, 0.7])
     expected = problem.field(a, z) + 0.3 * (problem.field(c, z) - problem.field(b, z))
     assert problem.field(stack, z) == pytest.approx(float(expected), abs=1e-14)
     assert total(lambda part: part[0][1][0], stack) == 0.0

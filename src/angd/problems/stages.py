@@ -15,8 +15,7 @@ and its output is 0 at the start. Conditions that are built into the field act o
     OnTop       an optimiser of the last one
 """
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,20 +26,18 @@ from jaxtyping import Array, Float, PyTree
 
 from angd.method.step import Info
 
-PART = re.compile(r"^(?:\['params'\])?\.frozen\[(\d+)\]")
-
 
 class Staged(eqx.Module):
     """Parameters of networks on top of one another, u = Σ εᵢ N(θᵢ): in a `Problem` they stand for those of one.
 
     **Attributes:**
 
-    - `frozen`: those of the networks below, from the first on.
+    - `frozen`: those of the networks below, from the first on, along a leading axis of every array.
     - `scales`: εᵢ of all of them, shape (k,); the first is 1.
     - `last`: those of the network on top.
     """
 
-    frozen: tuple[PyTree, ...]
+    frozen: PyTree
     scales: Float[Array, " k"]
     last: PyTree
 
@@ -57,8 +54,8 @@ def total(f: Callable[[PyTree], Array], params: PyTree) -> Array:
     """
     if not isinstance(params, Staged):
         return f(params)
-    parts = [f(part) for part in (*params.frozen, params.last)]
-    return sum((scale * part for scale, part in zip(params.scales[1:], parts[1:], strict=True)), parts[0])
+    below = jax.vmap(f)(params.frozen)
+    return jnp.tensordot(params.scales[:-1], below, 1) + params.scales[-1] * f(params.last)
 
 
 @dataclass(frozen=True)
@@ -77,14 +74,16 @@ class Grow:
 
         **Returns:** the parameters of one more.
         """
-        below, scales = _so_far(params)
-        start, scale = _noisy(below[-1], key, self.noise), jnp.sqrt(2 * jnp.asarray(loss, scales.dtype))
-        return Staged((*below, start), jnp.concatenate([scales, jnp.stack([-scale, scale])]), start)
+        if not isinstance(params, Staged):
+            params = Staged(jax.tree.map(lambda x: x[None][:0], params), jnp.ones(1), params)
+        start, scale = _noisy(params.last, key, self.noise), jnp.sqrt(2 * jnp.asarray(loss, params.scales.dtype))
+        frozen = jax.tree.map(_with, params.frozen, params.last, start)
+        return Staged(frozen, jnp.concatenate([params.scales, jnp.stack([-scale, scale])]), start)
 
 
-def _so_far(params: PyTree) -> tuple[tuple[PyTree, ...], Float[Array, " k"]]:
-    """Networks and their scales."""
-    return ((*params.frozen, params.last), params.scales) if isinstance(params, Staged) else ((params,), jnp.ones(1))
+def _with(below: Array, *more: Array) -> Array:
+    """An array of several networks, and those of others."""
+    return jnp.concatenate([below, jnp.stack(more)])
 
 
 def _noisy(params: PyTree, key: Array, noise: float) -> PyTree:
@@ -135,7 +134,7 @@ class _Part(eqx.Module):
     """The problem as the last network sees it."""
 
     problem: Any
-    frozen: tuple[PyTree, ...]
+    frozen: PyTree
     scales: Float[Array, " k"]
 
     @property
@@ -147,8 +146,10 @@ class _Part(eqx.Module):
         return lambda last, z: f(Staged(self.frozen, self.scales, last), z) / self.scales[-1]
 
 
-def staged_like(params: PyTree, names: Iterable[str]) -> PyTree:
-    """Parameters of the structure that saved ones have, by the names of their arrays; `params` are those of one."""
-    found = [int(match[1]) for name in names if (match := PART.match(name))]
-    count = max(found, default=-1) + 1
-    return Staged((params,) * count, jnp.ones(count + 1), params) if count else params
+def staged_like(params: PyTree, arrays: Mapping[str, Any]) -> PyTree:
+    """Parameters of the structure that saved ones have, by name; `params` are those of one network."""
+    scales = next((array for name, array in arrays.items() if name in (".scales", "['params'].scales")), None)
+    if scales is None:
+        return params
+    k = len(scales)
+    return Staged(jax.tree.map(lambda x: jnp.zeros((k - 1, *x.shape), x.dtype), params), jnp.ones(k), params)
