@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import angd
-from angd.problems.pinn import Box, Condition, Network, Problem, Uniform, d, observed
+from angd.problems.pinn import Box, Condition, Network, Problem, Rolling, Uniform, d, observed
 from angd.problems.stages import Grow, OnTop, Staged, staged_like, total
 from angd.recipes.stages import Crawl, stacks
 from angd.train.checkpoint import named_leaves
@@ -170,3 +170,18 @@ def test_networks_do_not_stack_where_values_are_measured_or_points_are_given():
     assert not stacks(angd.Task(problem, samples=Uniform(interior=5, wall=5)))
     names = [[phase.name for phase in angd.recipes.GaussNewton(stages=n).phases(angd.Task(problem))] for n in (0, 3)]
     assert names == [["uniform points", "adaptive points", "kept points"], [*names[0], "stages"]]
+
+
+def test_rolling_points_serve_as_many_steps_as_there_are_parts():
+    problem = hill(Network((4,)))
+    params, _ = started(problem)
+    rolling = Rolling(Uniform(interior=6, wall=3), Uniform(interior=2, wall=1))
+    first = seen = rolling(KEY, problem, params)
+    for number in range(3):
+        before, seen = seen, rolling.move(jax.random.key(10 + number), problem, params, seen)
+        for name, part in seen.items():
+            new = 2 if name == "interior" else 1
+            kept = [leaf[new:] for leaf in jax.tree.leaves(part.x)]
+            assert all(map(np.array_equal, kept, [leaf[:-new] for leaf in jax.tree.leaves(before[name].x)]))
+            assert np.array_equal(part.omega, first[name].omega)
+    assert not np.isin(seen["interior"].x, first["interior"].x).any()

@@ -90,9 +90,17 @@ class GaussNewton(Recipe):
             return [Phase(optimiser, kept, name="kept points")]
         slow = Crawl(least=-(-STAGE // self.keep))
         first = Phase(optimiser, kept, until=slow, name="kept points")
-        many = replace(self, interior=round(self.more * self.interior), condition=round(self.more * self.condition))
-        above = many._samplers(task)[-1]
-        return [first, Phase(OnTop(optimiser), above, until=slow, grow=Grow(), rounds=self.stages, name="stages")]
+        above = Phase(OnTop(optimiser), self._rolling(task), until=Crawl(least=STAGE), grow=Grow(), name="stages")
+        return [first, replace(above, rounds=self.stages)]
+
+    def _rolling(self, task: Any) -> Any:
+        """The points of networks on top: more of them, each serves `keep` steps, and some are new in every step."""
+        from angd.problems.pinn import Rolling
+
+        counts = [round(self.more * n) for n in (self.interior, self.condition)]
+        few = [max(1, n // self.keep) for n in counts]
+        whole, part = (replace(self, interior=n, condition=m)._samplers(task)[1] for n, m in (counts, few))
+        return Rolling(whole, part)
 
     def optimiser(self, solver: Any) -> Any:
         """Steps in the energy metric, with a solver."""

@@ -189,7 +189,7 @@ class _Loop:
 
     def _draws(self, phase: Phase, now: TrainState) -> bool:
         """Are the points of the next step new?"""
-        return now.samples is None or now.k % every(phase.sampler) == 0
+        return now.samples is None or hasattr(phase.sampler, "move") or now.k % every(phase.sampler) == 0
 
     def call(self, now: TrainState, attempt: int = 0) -> tuple[Compiled, tuple[Any, ...]]:
         """The compiled function of a step, and its arguments."""

@@ -9,7 +9,7 @@ from angd.problems.pinn.derivatives import d
 from angd.problems.pinn.domains import Box, Data, Face, Faces
 from angd.problems.pinn.networks import Mirrored, Model, Network, Periodic
 from angd.problems.pinn.problem import Condition, Problem, observed
-from angd.problems.pinn.sampling import Adaptive, Balanced, Fixed, Renewed, Sampler, Sobol, Uniform
+from angd.problems.pinn.sampling import Adaptive, Balanced, Fixed, Renewed, Rolling, Sampler, Sobol, Uniform
 
 __all__ = [
     "Adaptive",
@@ -26,6 +26,7 @@ __all__ = [
     "Periodic",
     "Problem",
     "Renewed",
+    "Rolling",
     "Sampler",
     "Sobol",
     "Uniform",
