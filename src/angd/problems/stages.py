@@ -1,13 +1,10 @@
-"""Networks on top of one another: u = N(θ₁) + ε₂ N(θ₂) + ε₃ N(θ₃) + …, of which only the last is trained.
+"""Networks on top of one another: u = N(θ₁) + ε (N(θ₂) − N(θ₂⁰)) + …, of which only the last is trained.
 
 After some hundreds of steps of Gauss–Newton type it is the bend of the network that holds the error: steps must be
 short. A second network on the frozen first one begins anew, on a problem that is nearly linear, because u needs only a
-small change:
-
-    u = u₁ + ε N(θ₂),    residual r(u₁ + ε N(θ₂)) / ε,    ε = rms of r(u₁)
-
-Its hidden layers are those of the network before it with a little noise, for these have found where the solution bends,
-and its output is 0 at the start. Conditions that are built into the field act on the sum, so that they hold as before.
+small change. It sees residuals r(u)/ε with ε = rms of r(N(θ₁)), and starts from θ₂⁰, which is θ₁ with a little noise,
+for that has found where the solution bends. Its own start is subtracted, so that at first nothing changes; this needs
+no knowledge of the model. Conditions that are built into the field act on the sum, so that they hold as before.
 
     Staged      the parameters of all of them, in place of those of one
     total       what a problem asks of its network, asked of all
@@ -29,6 +26,8 @@ from angd.method.step import Info
 
 class Staged(eqx.Module):
     """Parameters of networks on top of one another, u = Σ εᵢ N(θᵢ): in a `Problem` they stand for those of one.
+
+    Each stage adds two: its start with −ε, which stays, and itself with ε.
 
     **Attributes:**
 
@@ -64,7 +63,7 @@ class Grow:
 
     **Arguments:**
 
-    - `noise`: each weight of its hidden layers is that of the network before it times 1 + `noise` × a normal number.
+    - `noise`: each weight is that of the network before it times 1 + `noise` × a normal number; 0.1 is good.
     """
 
     noise: float = 0.1

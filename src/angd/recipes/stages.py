@@ -12,13 +12,13 @@ WINDOW = 5  # losses of which the median is taken, because points differ in how 
 class Crawl:
     """Has a phase become slow, and is there time for a better one?
 
-    It compares the loss at new points with that at half the steps of the phase. Where the error falls like 1/steps,
-    doubling the steps divides the loss by four, and takes as long as everything before: a network on top gains more.
+    It compares the loss with that at half the steps of the phase. Where the error falls like 1/steps, twice the steps
+    divide the loss by four; a network on top gains more in as many.
 
     **Arguments:**
 
     - `factor`: the phase is slow if the second half of its steps divided the loss by less than this.
-    - `least`: losses at new points that must be there to judge.
+    - `least`: losses that must be there to judge.
     - `steps`, `seconds`: what the budget must have left, since the next phase is compiled first.
 
     **Returns:** called as `crawl(losses, steps, seconds)`, True or False.
