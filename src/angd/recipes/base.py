@@ -16,7 +16,7 @@ A recipe of your own is one class:
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, ClassVar
@@ -91,6 +91,11 @@ class Phase:
       step.
     - `steps`: how many, at most; infinite for the last phase.
     - `below`: the phase ends when the loss is below this number.
+    - `until`: it also ends when `until(losses, steps, seconds)` is true, asked after every step at new points: the
+      losses of the phase at points that no step had seen, and what the budget has left. None is never.
+    - `grow`: a function `(key, problem, params, loss)` → the parameters with which the phase begins, perhaps of another
+      structure, where it is not the first; `loss` is the last one at new points. None leaves them as they are.
+    - `rounds`: when the phase ends, it begins again, so often in all.
     - `single`: train in single precision; solvers may still solve their systems in double.
     - `follows`: keep the samples of the phase before.
     - `pretraining`: its loss is not that of the problem, so errors and energies are not evaluated.
@@ -101,6 +106,9 @@ class Phase:
     sampler: Any
     steps: float = INFINITE
     below: float = -INFINITE
+    until: Callable[[Sequence[float], float, float], bool] | None = None
+    grow: Callable[[Any, Any, Any, Any], Any] | None = None
+    rounds: int = 1
     single: bool = False
     follows: bool = False
     pretraining: bool = False
@@ -109,6 +117,8 @@ class Phase:
     def __post_init__(self):
         if not self.steps >= 1:
             raise ValueError(f"Phase: steps must be at least 1, got {self.steps}.")
+        if not self.rounds >= 1:
+            raise ValueError(f"Phase: rounds must be at least 1, got {self.rounds}.")
 
 
 @dataclass(frozen=True)

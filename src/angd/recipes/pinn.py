@@ -5,7 +5,7 @@ which `interior` and `condition` say how many. Imports nothing heavy.
 """
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from angd import address
@@ -13,6 +13,7 @@ from angd.recipes.base import INFINITE, Phase, Recipe, number, one_of, switch, w
 
 POINTS = "new points in every step (random or Sobol), the same in all, or adaptive ones that serve ten steps"
 ADAPT_EVERY = 10  # choosing adaptive points costs as much as three steps of a first-order method
+STAGE = 300  # steps after which one asks whether a stage has become slow
 SOLVER = "how the linear systems are solved"
 ALPHA = "friction α of the flow at the start, in place of μ = 1 − hα with h = √rate; 0 takes mu"
 H_DECAY = "h falls as 1/(1 + h_decay k), and the rate as its square"
@@ -27,7 +28,8 @@ class GaussNewton(Recipe):
 
     Uniform points for `warm_steps` or until the loss is below `warm` (adaptive ones would chase the front of a solution
     that is not there yet), `fresh` steps on adaptive points, new in each, then ones that serve `keep` steps: less
-    noise. For problems with `residual` or `residuals`.
+    noise. When they have become slow, one more network on top of the frozen ones learns what is left, and so on: up to
+    `stages` of them, for a `Problem` without measured values. For problems with `residual` or `residuals`.
 
     **Arguments:** see `angd run burgers energy --help`; of these, `interior` and `condition` (numbers of points) are
     the ones to change: more points than parameters.
@@ -41,6 +43,8 @@ class GaussNewton(Recipe):
     warm_steps: int = number(150, 1, 1e9, "steps after which uniform points end")
     fresh: float = number(500, 1, INFINITE, "steps on points that are new in each")
     keep: int = number(20, 1, 1e9, "steps that later points serve")
+    stages: int = number(8, 0, 1e3, "networks on top of the first one, at most; 0 is none")
+    more: float = number(2, 1, 100, "points of such a network, in units of those of the first")
     damping: float = number(1e-2, 1e-12, 1e6, "λ at the start")
     scaling: float = number(0.5, 0, 1, "power of diag G in the damping after the first phase, for normal; 0 is λI")
     solver: str = one_of("normal", "iterative", "kfac", about=SOLVER, own="solver")
@@ -72,8 +76,29 @@ class GaussNewton(Recipe):
         warm = Phase(first, uniform, self.warm_steps, self.warm, name="uniform points")
         short = Phase(first, uniform, self.single_steps or 1, self.warm, single=True, name="single precision")
         fresh = Phase(second, adaptive, self.fresh, name="adaptive points")
-        last = [Phase(second, kept, name="kept points")] if self.fresh < INFINITE else []
+        last = self._last(task, second, kept) if self.fresh < INFINITE else []
         return [*([short] if self.single_steps else []), warm, fresh, *last]
+
+    def _last(self, task: Any, optimiser: Any, kept: Any) -> list[Phase]:
+        """Points that serve several steps, for the first network and for those on top of it."""
+        from angd.problems.stages import Grow, OnTop
+        from angd.recipes.stages import Crawl, stacks
+
+        if self.stages == 0 or not stacks(task):
+            return [Phase(optimiser, kept, name="kept points")]
+        slow = Crawl(least=-(-STAGE // self.keep))
+        first = Phase(optimiser, kept, until=slow, name="kept points")
+        above = Phase(OnTop(optimiser), self._rolling(task), until=Crawl(least=STAGE), grow=Grow(), name="stages")
+        return [first, replace(above, rounds=self.stages)]
+
+    def _rolling(self, task: Any) -> Any:
+        """The points of networks on top: more of them, each serves `keep` steps, and some are new in every step."""
+        from angd.problems.pinn import Rolling
+
+        counts = [round(self.more * n) for n in (self.interior, self.condition)]
+        few = [max(1, n // self.keep) for n in counts]
+        whole, part = (replace(self, interior=n, condition=m)._samplers(task)[1] for n, m in (counts, few))
+        return Rolling(whole, part)
 
     def optimiser(self, solver: Any) -> Any:
         """Steps in the energy metric, with a solver."""

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 from jaxtyping import PyTree
 
+from angd.problems.stages import staged_like
 from angd.problems.task import Task
 from angd.train.checkpoint import Checkpoints, digest, named_leaves, with_leaves
 from angd.train.config import Config
@@ -40,7 +41,7 @@ def start_of(folder: RunFolder, config: Config, task: Task) -> PyTree:
     arrays, path = folder.read_arrays("start.npz"), folder.path / "start.npz"
     if _hash(arrays) != config.start.get("sha256"):
         raise ValueError(f"{str(path)!r} is not what this branch began with: begin it again in another folder.")
-    return with_leaves(task.start(jax.random.key(0)), arrays, path)
+    return with_leaves(staged_like(task.start(jax.random.key(0)), arrays), arrays, path)
 
 
 def _hash(arrays: Any) -> str:

@@ -19,11 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from angd.problems.stages import staged_like
 from angd.train.files import write_atomically
 from angd.train.loop import TrainState
 
 KEEP = 2
-NUMBERS = ("k", "phase", "began", "ended", "rejected", "recoveries", "seconds", "cpu_seconds")
+NUMBERS = ("k", "phase", "round", "began", "ended", "fresh", "rejected", "recoveries", "seconds", "cpu_seconds")
 TREES = ("params", "samples", "state")
 HEAD = "head"  # the member of a file that is not an array of the run
 
@@ -77,17 +78,18 @@ class Checkpoints:
         write_atomically(self._file(state.k), lambda temporary: self._write(temporary, arrays, head), durable=True)
         self._prune()
 
-    def load(self, like: Callable[[int], TrainState]) -> TrainState | None:
+    def load(self, like: Callable[[int, int], TrainState]) -> TrainState | None:
         """The last state that is whole, None where there is none at all.
 
-        **Arguments:** `like(phase)` is a state of the same structure in a phase, with shapes for arrays.
+        **Arguments:** `like(phase, round)` is a state of the same structure in a phase, with shapes for arrays.
         """
         for step in reversed(self.steps):
             try:
                 arrays, head = self.read(step)
-                template = like(head["phase"])
+                template = like(head["phase"], head.get("round", 0))
                 trees = with_leaves({name: getattr(template, name) for name in TREES}, arrays, self._file(step))
-                return replace(template, **trees, **{name: head[name] for name in NUMBERS if name in head})
+                numbers = {name: head[name] for name in NUMBERS if name in head}
+                return replace(template, **trees, **numbers | {"fresh": tuple(head.get("fresh", ()))})
             except Damaged as error:
                 warnings.warn(f"{error} The run goes on from the one before it.", stacklevel=2)
         if self.steps:
@@ -105,7 +107,7 @@ class Checkpoints:
         """
         arrays, _ = self.read(self.chosen(step))
         chosen = {name: array for name, array in arrays.items() if name.startswith("['params']")}
-        return with_leaves({"params": like}, chosen, self.path)["params"]
+        return with_leaves({"params": staged_like(like, chosen)}, chosen, self.path)["params"]
 
     def _file(self, step: int) -> Path:
         return self.path / f"{step:09d}.npz"

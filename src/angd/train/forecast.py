@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from angd.method.samples import Samples
-from angd.recipes.base import INFINITE
+from angd.recipes.base import INFINITE, Phase
 from angd.train.config import Config
 from angd.train.loop import Clock, TrainState, call_of
 from angd.train.run import budget_of
@@ -23,7 +23,7 @@ PATIENCE = 10.0  # seconds after which no further ones are taken
 
 
 def forecast(setup: Setup, config: Config) -> dict[str, Any]:
-    """Compile the step of every phase, and take a few of each.
+    """Compile the step of every phase up to the first without a fixed end, and take a few of each.
 
     **Arguments:** `setup` and `config` of a run.
 
@@ -34,7 +34,7 @@ def forecast(setup: Setup, config: Config) -> dict[str, Any]:
     `cpu_seconds_per_step`).
     """
     compiler = _Compiler(setup)
-    phases = [_phase(setup, number, compiler) for number in range(len(setup.phases))]
+    phases = [_phase(setup, number, compiler) for number in range(_known(setup.phases))]
     return {
         "task": setup.task.name,
         "recipe": config.recipe,
@@ -43,6 +43,11 @@ def forecast(setup: Setup, config: Config) -> dict[str, Any]:
         "phases": phases,
         **_whole(config, phases),
     }
+
+
+def _known(phases: Sequence[Phase]) -> int:
+    """How many phases come for sure: one that ends by its losses is the last."""
+    return next((number for number, phase in enumerate(phases, 1) if phase.steps == INFINITE), len(phases))
 
 
 class _Compiler:
@@ -66,7 +71,7 @@ class _Compiler:
 
 def _phase(setup: Setup, number: int, compiler: _Compiler) -> dict[str, Any]:
     """Sizes, memory and time of one phase."""
-    phase, now = setup.phases[number], replace(TrainState(setup.params), phase=number)
+    phase, now = setup.phases[number], replace(TrainState(_begun(setup, number)), phase=number)
     compiled, memory, compiling = compiler(now)
     samples, wall, cpu = _timed(setup, now, compiled)
     return {
@@ -79,6 +84,14 @@ def _phase(setup: Setup, number: int, compiler: _Compiler) -> dict[str, Any]:
         "seconds_per_step": wall,
         "cpu_seconds_per_step": cpu,
     }
+
+
+def _begun(setup: Setup, number: int) -> Any:
+    """Parameters of the structure with which a phase begins."""
+    params = setup.params
+    for phase in setup.phases[1 : number + 1]:
+        params = params if phase.grow is None else phase.grow(setup.key, setup.problem, params, 1.0)
+    return params
 
 
 def _timed(setup: Setup, now: TrainState, compiled: Any) -> tuple[Any, float, float]:

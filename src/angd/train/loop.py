@@ -51,6 +51,10 @@ class Budget:
         """The share of the budget that is used."""
         return max(now.k / self.steps, now.seconds / self.seconds, now.cpu_seconds / self.cpu_seconds)
 
+    def left(self, now: "TrainState") -> tuple[float, float]:
+        """Steps and seconds that are left."""
+        return self.steps - now.k, min(self.seconds - now.seconds, self.cpu_seconds - now.cpu_seconds)
+
 
 @dataclass(frozen=True)
 class TrainState:
@@ -63,8 +67,10 @@ class TrainState:
     - `k`: steps that are done.
     - `rejected`: how many of the last ones were not taken.
     - `phase`: the number of the present phase.
+    - `round`: how often it has begun again.
     - `began`: the step with which it began.
-    - `ended`: its loss is low enough.
+    - `ended`: its loss is low enough, or falls too slowly.
+    - `fresh`: its losses at points that no step had seen, where the phase asks for them.
     - `recoveries`: how often the run went back to an earlier state.
     - `seconds`, `cpu_seconds`: what is spent.
     """
@@ -74,8 +80,10 @@ class TrainState:
     state: PyTree = None
     k: int = 0
     phase: int = 0
+    round: int = 0
     began: int = 0
     ended: bool = False
+    fresh: tuple[float, ...] = ()
     rejected: int = 0
     recoveries: int = 0
     seconds: float = 0.0
@@ -123,7 +131,7 @@ def train(
     clock, now, loop = Clock(start.seconds, start.cpu_seconds), start, _Loop(problem, phases, key)
     attempt = 0
     while budget.spent(now) < 1 and loop.goes_on(now):
-        after, info = loop.step(now, attempt)
+        after, info = loop.step(now, attempt, budget.left(now))
         read = clock.read()
         after = replace(after, seconds=read[0], cpu_seconds=read[1])
         attempt = attempt + 1 if (yield after, info) == "retry" else 0
@@ -151,18 +159,37 @@ class _Loop:
         self.fused = len(phases) == 1 and every(phases[0].sampler) == 1
 
     def goes_on(self, now: TrainState) -> bool:
-        return not (self._finished(now) and now.phase + 1 == len(self.phases))
+        return not (self._finished(now) and self._is_last(now))
 
-    def step(self, now: TrainState, attempt: int = 0) -> tuple[TrainState, Info]:
+    def _is_last(self, now: TrainState) -> bool:
+        """Is there no phase after the present one, and no other round of it?"""
+        return now.phase + 1 == len(self.phases) and now.round + 1 >= self.phases[now.phase].rounds
+
+    def step(
+        self, now: TrainState, attempt: int = 0, left: tuple[float, float] = (INFINITE, INFINITE)
+    ) -> tuple[TrainState, Info]:
         if self._finished(now):
             now = self._next_phase(now)
         function, arguments = self.call(now, attempt)
         (params, samples, state), info = function(*arguments)
         info = jax.tree.map(np.asarray, info)  # on a host, device_get takes six times longer
         rejected = 0 if info.accepted else now.rejected + 1
-        ended = bool(info.loss < self.phases[now.phase].below)
-        after = replace(now, params=params, samples=samples, state=state, k=now.k + 1, ended=ended, rejected=rejected)
-        return after, info
+        fresh, enough = self._fresh(now, info, left)
+        ended = bool(info.loss < self.phases[now.phase].below) or enough
+        done = {"k": now.k + 1, "ended": ended, "fresh": fresh, "rejected": rejected}
+        return replace(now, params=params, samples=samples, state=state, **done), info
+
+    def _fresh(self, now: TrainState, info: Info, left: tuple[float, float]) -> tuple[tuple[float, ...], bool]:
+        """Losses at new points, this one among them if it is, and whether the phase has seen enough of them."""
+        phase = self.phases[now.phase]
+        if phase.until is None or not self._draws(phase, now):
+            return now.fresh, False
+        fresh = (*now.fresh, float(info.loss))
+        return fresh, not self._is_last(now) and bool(phase.until(fresh, *left))
+
+    def _draws(self, phase: Phase, now: TrainState) -> bool:
+        """Are the points of the next step new?"""
+        return now.samples is None or hasattr(phase.sampler, "move") or now.k % every(phase.sampler) == 0
 
     def call(self, now: TrainState, attempt: int = 0) -> tuple[Compiled, tuple[Any, ...]]:
         """The compiled function of a step, and its arguments."""
@@ -186,7 +213,7 @@ class _Loop:
         params, samples, state = cast((now.params, now.samples, now.state), phase.single)
         if samples is not None and hasattr(phase.sampler, "move"):
             samples = self._compiled(_move, phase.sampler)(params, samples, key, number)
-        elif samples is None or now.k % every(phase.sampler) == 0:
+        elif self._draws(phase, now):
             samples = self._compiled(_draw, phase.sampler)(params, key, number)
         samples = cast(samples, phase.single)
         if state is None:
@@ -198,10 +225,24 @@ class _Loop:
         return now.ended or now.k >= now.began + self.phases[now.phase].steps
 
     def _next_phase(self, now: TrainState) -> TrainState:
-        before, after = self.phases[now.phase : now.phase + 2]
-        state = now.state if after.optimiser is before.optimiser else None
+        number, again = next_of(self.phases, now)
+        before, after = self.phases[now.phase], self.phases[number]
+        state = now.state if after.optimiser is before.optimiser and after.grow is None else None
         samples = now.samples if after.follows else None
-        return replace(now, samples=samples, state=state, phase=now.phase + 1, began=now.k, ended=False)
+        new = {"phase": number, "round": again, "began": now.k, "ended": False, "fresh": ()}
+        return replace(now, params=self._grown(after, now), samples=samples, state=state, **new)
+
+    def _grown(self, phase: Phase, now: TrainState) -> PyTree:
+        """The parameters with which a phase begins."""
+        if phase.grow is None:
+            return now.params
+        return phase.grow(jax.random.fold_in(self.key, now.k), self.problem, now.params, (now.fresh or (1.0,))[-1])
+
+
+def next_of(phases: Sequence[Phase], now: TrainState) -> tuple[int, int]:
+    """Phase and round after the present ones."""
+    more = now.round + 1 < phases[now.phase].rounds
+    return (now.phase, now.round + 1) if more else (now.phase + 1, 0)
 
 
 def every(sampler: Any) -> float:

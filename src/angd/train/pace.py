@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from angd.recipes.base import INFINITE, Phase
-from angd.train.loop import RATIO, Budget, TrainState
+from angd.train.loop import RATIO, Budget, TrainState, next_of
 
 KEPT, APART = 64, 0.25  # marks that are kept, and seconds between two of them
 
@@ -37,7 +37,7 @@ class Plan(NamedTuple):
         if not self.phases or state.phase + 1 == len(self.phases):
             return state.phase
         over = state.ended or state.k >= state.began + self.phases[state.phase].steps
-        return state.phase + 1 if over else state.phase
+        return next_of(self.phases, state)[0] if over else state.phase
 
 
 class Left(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from angd.problems.evaluation import Evaluation, Evaluator
@@ -35,17 +36,21 @@ class Setup:
     final: Final | None = None
     solution: Callable[[PyTree], Solution] | None = None
 
-    def at_phase(self, phase: int) -> TrainState:
-        """A state with the shapes of a phase instead of numbers."""
+    def at_phase(self, phase: int, round: int = 0) -> TrainState:
+        """A state with the shapes of a round of a phase instead of numbers."""
 
         def begin(params: PyTree) -> tuple[PyTree, PyTree, PyTree]:
+            for grow in growths:
+                params = grow(self.key, self.problem, params, jnp.ones(()))
             params = cast(params, chosen.single)
             samples = cast(chosen.sampler(self.key, self.problem, params), chosen.single)
             return params, samples, chosen.optimiser.init(self.problem, params, samples)
 
-        chosen = self.phases[phase]
+        chosen, before = self.phases[phase], self.phases[1:phase]
+        growths = [each.grow for each in before for _ in range(each.rounds) if each.grow is not None]
+        growths += [chosen.grow] * (round + (phase > 0)) if chosen.grow is not None else []
         params, samples, state = eqx.filter_eval_shape(begin, self.params)
-        return replace(TrainState(params), samples=samples, state=state, phase=phase)
+        return replace(TrainState(params), samples=samples, state=state, phase=phase, round=round)
 
 
 def prepare(task: Task, recipe: Recipe, seed: int, start: PyTree = None) -> Setup:

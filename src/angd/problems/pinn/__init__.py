@@ -13,7 +13,7 @@ from angd.problems.pinn.estimates import estimates
 from angd.problems.pinn.networks import Mirrored, Model, Network, Periodic
 from angd.problems.pinn.problem import Condition, Problem, observed
 from angd.problems.pinn.regions import Boundary, Region
-from angd.problems.pinn.sampling import Adaptive, Balanced, Fixed, Renewed, Sampler, Sobol, Uniform
+from angd.problems.pinn.sampling import Adaptive, Balanced, Fixed, Renewed, Rolling, Sampler, Sobol, Uniform
 from angd.problems.pinn.shapes import Ball, Polygon, SignedDistance
 from angd.problems.pinn.unknowns import Coefficient
 
@@ -38,6 +38,7 @@ __all__ = [
     "Problem",
     "Region",
     "Renewed",
+    "Rolling",
     "Sampler",
     "SignedDistance",
     "Sobol",

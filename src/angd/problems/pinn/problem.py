@@ -26,6 +26,7 @@ from angd.problems.pinn.unknowns import (
     present,
     reads_unknowns,
 )
+from angd.problems.stages import total
 
 Equation = Callable[..., Array]
 INTERIOR = "interior"
@@ -138,7 +139,7 @@ class Problem(eqx.Module):
 
     def field(self, params: PyTree, z: Float[Array, " D"]) -> Float[Array, "*m"]:
         """u(z)."""
-        value = self.network(params[FIELD] if self.unknowns else params, z)
+        value = total(lambda part: self.network(part, z), params[FIELD] if self.unknowns else params)
         return value if self.constraint is None else self.constraint(z, value)
 
     def coefficients(self, params: PyTree) -> dict[str, Any]:

@@ -193,6 +193,37 @@ class Renewed(Sampler):
         return samples
 
 
+class Rolling(Sampler):
+    """Another sampler's points, of which the oldest make way for new ones before every step.
+
+    Where `Renewed` exchanges all points at once, the first step on new ones is a jump; here the error falls smoothly.
+
+    **Arguments:**
+
+    - `inner`: draws the first points, and how many there are.
+    - `new`: draws those that come in with every step: a twentieth as many serve twenty steps.
+
+    **Returns:** called as `sampler(key, problem, params)`, a dictionary of `Samples` by term; `move` exchanges some.
+    """
+
+    inner: Sampler
+    new: Sampler
+
+    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+        return self.inner(key, problem, params)
+
+    def move(self, key: Array, problem: Problem, params: PyTree, samples: dict[str, Samples]) -> dict[str, Samples]:
+        """New points in front, and as many fewer at the end; weights stay as they are."""
+        new = self.new(key, problem, params)
+        return {
+            name: Samples(jax.tree.map(_in_front, new[name].x, part.x), part.omega) for name, part in samples.items()
+        }
+
+
+def _in_front(new: Array, old: Array) -> Array:
+    return jnp.concatenate([new, old])[: len(old)]
+
+
 class Balanced(Sampler):
     """Another sampler's points, with conditions weighed by how strongly the parameters move them.
 
