@@ -22,9 +22,9 @@ PAUSE = """
 import sys, time
 from angd.train import loop
 step = loop._Loop.step
-def slowly(self, state, attempt=0):
+def slowly(self, *now):
     time.sleep(0.1)
-    return step(self, state, attempt)
+    return step(self, *now)
 loop._Loop.step = slowly
 from angd.program.main import main
 sys.exit(main(sys.argv[1:]))

@@ -44,7 +44,7 @@ def test_every_recipe_runs_on_every_task(task, recipe):
     assert np.isfinite([*found.errors.values(), found.test_loss]).all()
 
 
-def test_all_phases_of_the_energy_metric_share_one_compiled_step(monkeypatch):
+def test_all_phases_of_one_network_share_one_compiled_step(monkeypatch):
     powers, step = [], loop._step
 
     def counted(problem, optimiser, *held):
@@ -54,7 +54,7 @@ def test_all_phases_of_the_energy_metric_share_one_compiled_step(monkeypatch):
     monkeypatch.setattr(loop, "_step", counted)
     setup, seen = course(Config.of("heat", "energy", FEW | {"warm_steps": 2, "fresh": 2}), 6)
     assert [state.phase for state, _ in seen] == [0, 0, 1, 1, 2, 2]
-    assert [float(phase.optimiser.solver.power) for phase in setup.phases] == [0, 0.5, 0.5]
+    assert [float(phase.optimiser.solver.power) for phase in setup.phases[:3]] == [0, 0.5, 0.5]
     assert len(powers) == 1, "it is traced once"
 
 

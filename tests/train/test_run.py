@@ -367,9 +367,9 @@ from angd.program import start
 from angd.train import loop as runner
 import angd
 step = runner._Loop.step
-def slowly(self, state, attempt=0):
+def slowly(self, *now):
     time.sleep(0.05)
-    return step(self, state, attempt)
+    return step(self, *now)
 runner._Loop.step = slowly
 sys.exit(start())
 """
