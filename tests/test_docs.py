@@ -20,8 +20,8 @@ NAMED_TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?:\]\(|\bsrc(?:set)?=\")([^)\"\s]+)[)\"]")
 ENTRY = re.compile(r"^::: (\S+)$", re.MULTILINE)
-# Cells of a tutorial build on each other. These two train for a minute: their notebooks run among the slow tests.
-LONG = ("tutorial-inverse.md", "tutorial-molecule.md")
+# Cells of a tutorial build on each other. All but the first tutorial run as notebooks among the slow tests.
+QUICK = "tutorial-pde.md"
 
 
 def name_of(page):
@@ -40,7 +40,7 @@ def examples():
         blocks = [block for block in FENCE.finditer(text) if block[1] == "python"]
         codes = ["\n" * text.count("\n", 0, block.start(2)) + block[2] for block in blocks]
         if page.name.startswith("tutorial-"):
-            marks = [pytest.mark.slow] if page.name in LONG else []
+            marks = [] if page.name == QUICK else [pytest.mark.slow]
             yield pytest.param(page, joined(codes), id=name_of(page), marks=marks)
         else:
             for code in codes:
