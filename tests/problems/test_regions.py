@@ -108,6 +108,16 @@ def test_samplers_draw_on_regions():
         np.testing.assert_allclose(jnp.linalg.norm(samples["hole"].x, axis=1), 0.5, rtol=1e-6)
 
 
+@pytest.mark.parametrize("part", ["inside", "boundary", "half"])
+def test_points_may_first_be_asked_for_while_somebody_traces(part):
+    """As when parameters are given to `fit`, so that nobody tries the equations before."""
+    disc = Ball((0.0, 0.0), 1.5)
+    place = {"inside": disc, "boundary": disc.boundary, "half": disc.boundary.where(lambda z: z[0] > 0)}[part]
+    traced = jax.jit(place.place)(UNIT[:50])
+    np.testing.assert_array_equal(traced, place.place(UNIT[:50]))
+    assert place.within(Ball((0.0, 0.0), 1.51))
+
+
 def test_the_equation_of_poisson_is_solved_on_a_disc():
     """−Δu = 4 with u = 0 on the circle: u = 1 − r². Points of the grid outside count for nothing."""
     disc = Ball((0.0, 0.0), 1.0)

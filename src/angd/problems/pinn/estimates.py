@@ -67,9 +67,9 @@ def estimates(problem: Problem, params: PyTree, at: Mapping[str, Any] | None = N
     """Unknown coefficients with their error bars, from the residuals' Jacobian at the end of training.
 
     The noise is that of `observed(..., noise=)`; where none was given, it is estimated from the misfit. The bar is one
-    standard deviation over repetitions of the measurements. It leaves out what the network cannot represent, what is
-    not trained to the end, and the curvature of the problem. The work is that of singular values of a matrix of
-    about 4 p × p numbers.
+    standard deviation over repetitions of the measurements, and the step that training has left undone. It leaves out
+    what the network cannot represent and the curvature of the problem, and it is too wide where training was too short
+    to move all that the measurements leave open. The work is that of the singular values of about 4 p × p numbers.
 
     **Arguments:**
 

@@ -176,8 +176,8 @@ class Boundary:
     @property
     def slopes(self) -> np.ndarray:
         """Lengths of the gradient of the distance near the boundary."""
-        gradients = jax.jit(jax.vmap(jax.grad(self.region.distance)))(jnp.asarray(self._shell))
-        return np.linalg.norm(np.asarray(gradients), axis=1) if len(self._shell) else np.zeros(1)
+        gradients = _at(jax.grad(self.region.distance), self._shell)
+        return np.linalg.norm(gradients, axis=1) if len(gradients) else np.zeros(1)
 
     @cached_property
     def _pool(self) -> np.ndarray:
@@ -190,12 +190,12 @@ class Boundary:
                 z = z - value * gradient / jnp.maximum(jnp.sum(gradient**2), 1e-30)
             return z
 
-        points = np.asarray(jax.jit(jax.vmap(projected))(jnp.asarray(self._shell)))
+        points = _at(projected, self._shell)
         close = np.abs(_values(self.region, points)) < np.sqrt(np.finfo(points.dtype).eps) * scale
         points = points[close]
         test = self.test
         if test is not None:
-            points = points[np.asarray(jax.vmap(lambda z: jnp.asarray(test(z), bool))(jnp.asarray(points)))]
+            points = points[_at(lambda z: jnp.asarray(test(z), bool), points)]
         if not len(points):
             raise ValueError("Boundary: there is no point of the boundary where the test holds.")
         return points
@@ -209,7 +209,13 @@ def contains(region: Any, points: Any) -> bool:
 
 
 def _values(region: Any, points: np.ndarray) -> np.ndarray:
-    return np.asarray(jax.jit(jax.vmap(region.distance))(jnp.asarray(points)))
+    return _at(region.distance, points)
+
+
+def _at(f: Callable[[Array], Array], points: np.ndarray) -> np.ndarray:
+    """f at every point, in numbers, even if somebody's sampler is being traced when a pool is first asked for."""
+    with jax.ensure_compile_time_eval():
+        return np.asarray(jax.jit(jax.vmap(f))(jnp.asarray(points)))
 
 
 def _candidates(intervals: tuple[tuple[float, float], ...]) -> Iterator[np.ndarray]:
