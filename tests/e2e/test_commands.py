@@ -51,7 +51,7 @@ def test_compare_runs_all_from_the_same_start_and_ends_with_table_and_report(com
     said = capsys.readouterr().out
     answer = json.loads(said.splitlines()[-1])
     assert [row["seeds"] for row in answer["table"]] == [2, 2]
-    assert "less than with" in said
+    assert "times less than" in said
     assert before == {name: run.metrics_file.read_bytes() for name, run in runs.items()}
 
 

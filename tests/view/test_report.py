@@ -34,7 +34,10 @@ def test_the_verdict_is_a_sentence():
     )
     assert judged(rows[:1]) == "energy reaches a relative L² error of 1.00e-04."
     assert judged([]) == "No run has ended yet."
-    assert judged([row("sgd", None, 0.5), row("adam", None, 1.0)]).startswith("sgd reaches a test loss of 5.00e-01, 2 ")
+    unknown = [row("sgd", None, 0.5) | {"apart": 2e-3}, row("adam", None, 1.0)]
+    assert judged(unknown) == (
+        "sgd reaches a test loss of 5.00e-01, 2 times less than adam. Its seeds are 2.0e-03 apart."
+    )
 
 
 def test_energies_have_their_bars_and_no_ratios():

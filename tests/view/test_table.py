@@ -14,7 +14,8 @@ from angd.recipes.named import named
 from angd.train.config import Config
 from angd.train.folder import Record, RunFolder
 from angd.view.report import command
-from angd.view.table import groups, table, times, verdict
+from angd.view.table import groups, table, times
+from angd.view.verdict import judged
 from making import completed
 
 
@@ -54,7 +55,7 @@ def test_without_a_solution_the_test_loss_decides(tmp_path):
     rows = table(
         [folder(tmp_path / "a", "sgd", None, test_loss=4.0), folder(tmp_path / "b", error=None, test_loss=2.0)]
     )
-    assert verdict(rows) == "adam: test loss 2.00e+00, 2 × less than with sgd."
+    assert judged(rows) == "adam reaches a test loss of 2.00e+00, 2 times less than sgd."
 
 
 def test_ground_states_without_a_reference_are_ranked_by_their_energy_on_fresh_walkers(tmp_path):
@@ -64,7 +65,7 @@ def test_ground_states_without_a_reference_are_ranked_by_their_energy_on_fresh_w
             folder(tmp_path / "b", "minsr", None, task="vmc-h", test_loss=-0.5, bar=1e-3),
         ]
     )
-    assert verdict(rows) == "energy: minsr -0.50000 ± 1e-03, spring -0.40000 ± 1e-03."
+    assert judged(rows) == "Energy, Ha: minsr -0.50000 ± 1e-03, spring -0.40000 ± 1e-03."
 
 
 @pytest.mark.parametrize(("ratio", "text"), [(2.128, "2.13"), (41.23, "41.2"), (1414.0, "1410"), (10.0, "10")])

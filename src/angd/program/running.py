@@ -14,8 +14,8 @@ from angd.train.signals import Stopped, Stopper
 from angd.view.curves import draw_run
 from angd.view.progress import Watch
 from angd.view.report import write_report
-from angd.view.table import short, table, verdict
-from angd.view.verdict import gains, unknowns
+from angd.view.table import short, table
+from angd.view.verdict import gains, judged, unknowns
 
 WIDTH = 100  # of a table that goes to a file
 COLUMNS = {"recipe": str, "seeds": str, "steps": str, "seconds": "{:.0f}".format, "cpu_seconds": "{:.0f}".format}
@@ -68,7 +68,7 @@ def conclude(folder: Path, names: list[str], title: str) -> tuple[list[dict[str,
     rows, page = table(runs), write_report([run.path for run in runs], folder / "report")
     print_table(title, rows)
     limits = " ".join(unknowns(rows, runs, runs[0].about().get("errors")))
-    for sentence in (verdict(rows), *gains(rows, runs), *[limits] * bool(limits)):
+    for sentence in (judged(rows), *gains(rows, runs), *[limits] * bool(limits)):
         tell_result(sentence)
     print(f"report: {linked(page)}")
     return rows, page

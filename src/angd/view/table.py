@@ -126,25 +126,6 @@ def middle(values: Sequence[float | None]) -> float | None:
     return None if None in values else median(value for value in values if value is not None)
 
 
-def verdict(rows: list[dict[str, Any]]) -> str:
-    """How far the best is ahead; with error bars, which may be as large as the errors, no ratios."""
-    best, *others = rows
-    what = next((name for name in ("error", "test_loss", "loss") if best[name] is not None), "loss")
-    if any(row["standard_error"] for row in rows):
-        said = "distance from the reference" if what == "error" else "energy"
-        return (
-            f"{said}: " + ", ".join(f"{r['recipe']} {short(r[what])} ± {r['standard_error']:.0e}" for r in rows) + "."
-        )
-    words = f"{best['recipe']}: {what.replace('_', ' ')} {short(best[what])}"
-    behind = [
-        f"{times(row[what] / best[what])} × less than with {row['recipe']}"
-        for row in others
-        if row[what] and best[what]
-    ]
-    apart = [] if best["error"] is not None or best["apart"] is None else [f"seeds are {best['apart']:.1e} apart"]
-    return ", ".join([words, *behind, *apart]) + "."
-
-
 def times(ratio: float) -> str:
     """A ratio as one says it: 2.13, 41.2, 1410."""
     return f"{ratio:.3g}" if ratio < 100 else f"{float(f'{ratio:.3g}'):.0f}"

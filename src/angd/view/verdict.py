@@ -36,7 +36,9 @@ def judged(rows: Sequence[Mapping[str, Any]]) -> str:
         for row in others
         if row[what] and best[what] and row[what] > 0 and best[what] > 0
     ]
-    return f"{best['recipe']} reaches a {WORDS[what]} of {short(best[what])}{_listed(behind)}."
+    reached = f"{best['recipe']} reaches a {WORDS[what]} of {short(best[what])}{_listed(behind)}."
+    unsure = best["error"] is None and best["apart"] is not None
+    return f"{reached} Its seeds are {best['apart']:.1e} apart." if unsure else reached
 
 
 def _energies(rows: Sequence[Mapping[str, Any]], what: str) -> str:

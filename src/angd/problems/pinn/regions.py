@@ -22,6 +22,7 @@ POOL = 2**14  # points of a pool
 SHELL = 0.02  # thickness on either side of the boundary, in units of the largest side of the box
 NEWTON = 8  # projections
 THINNEST = 1e-3  # share of its box that a region must fill
+ROUNDING = 1e-5  # of the largest side: a point so far out still lies in a region
 TRIES = 64  # batches of candidates, at most
 
 
@@ -181,31 +182,39 @@ class Boundary:
 
     @cached_property
     def _pool(self) -> np.ndarray:
-        """The shell, projected."""
+        """Points of the boundary; a part's are those of the whole that pass its test."""
+        points = self._projected() if self.test is None else self._passing(self.test)
+        if not len(points):
+            raise ValueError("Boundary: there is no point of the boundary where the test holds.")
+        return points
+
+    def _passing(self, test: Callable[[Array], Any]) -> np.ndarray:
+        points = self.region.boundary._pool
+        return points[_at(lambda z: jnp.asarray(test(z), bool), points)]
+
+    def _projected(self) -> np.ndarray:
+        """The shell, moved onto the boundary; points that do not arrive are left out."""
         scale = max(upper - lower for lower, upper in self.region.intervals)
 
-        def projected(z: Array) -> Array:
+        def moved(z: Array) -> Array:
             for _ in range(NEWTON):
                 value, gradient = jax.value_and_grad(self.region.distance)(z)
                 z = z - value * gradient / jnp.maximum(jnp.sum(gradient**2), 1e-30)
             return z
 
-        points = _at(projected, self._shell)
-        close = np.abs(_values(self.region, points)) < np.sqrt(np.finfo(points.dtype).eps) * scale
-        points = points[close]
-        test = self.test
-        if test is not None:
-            points = points[_at(lambda z: jnp.asarray(test(z), bool), points)]
-        if not len(points):
-            raise ValueError("Boundary: there is no point of the boundary where the test holds.")
-        return points
+        points = _at(moved, self._shell)
+        return points[np.abs(_values(self.region, points)) < np.sqrt(np.finfo(points.dtype).eps) * scale]
 
 
 def contains(region: Any, points: Any) -> bool:
     """Do all points lie in a region, up to rounding?"""
-    z = np.asarray(points)
+    return not outside(region, points).any()
+
+
+def outside(region: Any, points: Any) -> np.ndarray:
+    """Which points do not lie in a region, up to rounding."""
     scale = max(upper - lower for lower, upper in region.intervals)
-    return bool(np.all(_values(region, z) <= 1e-5 * scale))
+    return _values(region, np.asarray(points)) > ROUNDING * scale
 
 
 def _values(region: Any, points: np.ndarray) -> np.ndarray:
