@@ -1,6 +1,6 @@
 """Do the tests look at every formula? One small fault at a time, in the code that docs/map.md names.
 
-    python tools/mutants.py [--most 80] [--seed 0] [--workers 2] [--only TEXT] [--afresh]
+    python tools/mutants.py [--most 64] [--seed 0] [--workers 2] [--only TEXT] [--afresh]
 
 A mutant is a sign, an operator, a comparison or a number changed in a copy of the source. It is killed when a test
 fails: first the one that the map names beside the formula, then its whole file, then the quick tests of its room and
@@ -265,7 +265,7 @@ class Journal:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--most", type=int, default=80)
+    parser.add_argument("--most", type=int, default=64)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="", help="only mutants whose file and text contain this")
@@ -289,7 +289,8 @@ def main() -> int:
             print(f"{mutant.name}: {said}", flush=True)
     print(f"{len(chosen)} mutants, {killed} killed, {len(survivors)} survive, {taken / 60:.0f} minutes")
     if not options.only:
-        found = {"mutants": len(chosen), "killed": killed, "seed": options.seed, "survivors": survivors}
+        found = {"mutants": len(chosen), "killed": killed, "seed": options.seed, "minutes": round(taken / 60)}
+        found |= {"survivors": survivors}
         RESULT.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return bool(survivors)
 
