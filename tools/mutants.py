@@ -33,6 +33,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from angd.train.environment import stamp
+
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "angd"
 RESULT = ROOT / "results" / "mutants.json"
@@ -289,8 +291,8 @@ def main() -> int:
             print(f"{mutant.name}: {said}", flush=True)
     print(f"{len(chosen)} mutants, {killed} killed, {len(survivors)} survive, {taken / 60:.0f} minutes")
     if not options.only:
-        found = {"mutants": len(chosen), "killed": killed, "seed": options.seed, "minutes": round(taken / 60)}
-        found |= {"survivors": survivors}
+        values = {"mutants": len(chosen), "killed": killed, "minutes": round(taken / 60), "survivors": survivors}
+        found = stamp(f"python tools/mutants.py --most {options.most}", options.seed) | {"values": values}
         RESULT.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return bool(survivors)
 
