@@ -17,13 +17,14 @@ from angd.method.jacobian.factored import Factored
 from angd.method.jacobian.leaves import hadamard_wins, pair_cost
 from angd.method.jacobian.matrix_free import MatrixFree
 from angd.method.jacobian.taps import Leaf, taps
+from angd.method.memory import refuse, share
 from angd.tree import count
 
-GIB = 2**30
 # Smallest chunk for which recomputing rows costs less than multiplying them.
 FEWEST = 16
 # Factors must save so much of a kernel's cost before they replace a matrix whose other products are cheaper.
 GAIN = 0.8
+OTHERS = "leave form= out, so that it is held as layer factors or row by row"
 
 
 def jacobian(
@@ -32,7 +33,7 @@ def jacobian(
     xs: PyTree,
     *,
     form: type[AbstractJacobian] | None = None,
-    memory: float = 2 * GIB,
+    memory: float | None = None,
 ) -> AbstractJacobian:
     """The Jacobian O of f over a batch: row i·m + c is ∂_θ f_c(θ, x_i).
 
@@ -42,15 +43,17 @@ def jacobian(
     - `params`: where to differentiate, a pytree of arrays.
     - `xs`: the samples, along the leading axis of every leaf.
     - `form`: a class to use, `Dense`, `Factored`, `Chunked` or `MatrixFree`; by default shapes decide.
-    - `memory`: bytes that the form should stay below.
+    - `memory`: bytes that the form should stay below; by default a quarter of the budget in force.
 
     **Returns:** an `AbstractJacobian`.
     """
     n, m = check(f, params, xs)
-    params = jax.tree.map(jnp.asarray, params)
+    params, memory = jax.tree.map(jnp.asarray, params), share() if memory is None else memory
     if form is None and n == 1 and count(params) < m and m * _row_bytes(params) <= memory:
         return Dense.forward(f, params, xs)
     form = form or choose(f, params, xs, n, m, memory)
+    if form is Dense:
+        refuse(f"A dense Jacobian of {n * m:,} × {count(params):,} numbers", n * m * _row_bytes(params), OTHERS)
     if form is Chunked:
         return Chunked.of(f, params, xs, chunk_rows(params, m, memory))
     return form.of(f, params, xs)
