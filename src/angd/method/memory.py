@@ -4,69 +4,50 @@
     with limited("8 GiB"):   another one, for whatever is traced inside
     share()                  of the budget: the most that a Jacobian may hold
     crowded(k, dtype)        does a k × k matrix leave no room for copies of itself?
+    with choices() as found: what was chosen while something was traced inside, and why
 
 The default is a fixed part of the device's memory, not what happens to be free: a choice that changed with the other
 programs on the machine would change the last digits of a run that is resumed.
 """
 
-import math
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-KIB, GIB = 2**10, 2**30
-UNITS = {"": 1, "B": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+from angd.sizes import in_bytes, written
+
 PART = 0.75  # of the memory of a computer, the rest being for the system and the compiler
 ACCELERATOR = 0.9  # of what an accelerator's allocator may hand out
 JACOBIAN = 4  # a matrix, its columns before they are joined, and the centred one
 COPIES = 4  # A, L and what building a kernel and factorising it hold beside them
-UNKNOWN = 8 * GIB  # where the system does not say
+UNKNOWN = 8 * 2**30  # where the system does not say
 
 _limit: list[int] = []
 
 
-def in_bytes(memory: Any, owner: str = "memory") -> int:
-    """A number of bytes, or a text such as "8 GiB" or "500MB".
+class Choice(NamedTuple):
+    """What was chosen by the budget: the array in question, its bytes, and why it is held so."""
 
-    **Arguments:**
+    what: str
+    size: int
+    why: str
 
-    - `memory`: the number or text.
-    - `owner`: who is told off.
-
-    **Returns:** bytes.
-    """
-    if isinstance(memory, str):
-        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", memory)
-        unit = UNITS.get(match[2].upper()) if match else None
-        if match is None or unit is None:
-            raise ValueError(f'{owner} must be a number of bytes or a text such as "8 GiB", got {memory!r}.')
-        memory = float(match[1]) * unit
-    if isinstance(memory, bool) or not isinstance(memory, int | float) or not 1 <= memory < math.inf:
-        raise ValueError(f'{owner} must be a number of bytes ≥ 1 or a text such as "8 GiB", got {memory!r}.')
-    return int(memory)
+    def __str__(self) -> str:
+        return f"{self.what}, {written(self.size)}: {self.why}"
 
 
-def written(size: float) -> str:
-    """Bytes as a text: 3.2 GB are "2.98 GiB"."""
-    power = min(int(math.log2(max(size, 1)) / 10), 4)
-    return f"{size / 2 ** (10 * power):.3g} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
+_chosen: list[Choice] = []
+MANY = 64  # choices that are remembered
 
 
 def budget() -> int:
     """Bytes that a step may take, in force where this is called."""
     return _limit[-1] if _limit else device_memory()
-
-
-def is_set() -> bool:
-    """Has somebody said how much?"""
-    return bool(_limit)
 
 
 @contextmanager
@@ -80,6 +61,30 @@ def limited(memory: Any = None) -> Iterator[None]:
         yield
     finally:
         _limit.pop()
+
+
+def note(what: str, size: float, why: str) -> None:
+    """Remember a choice, once, for `choices` and `largest`."""
+    choice = Choice(what, int(size), why)
+    if choice not in _chosen:
+        _chosen[:] = [*_chosen[1 - MANY :], choice]
+
+
+@contextmanager
+def choices() -> Iterator[list[Choice]]:
+    """The choices that are made while something is traced inside."""
+    before, found = list(_chosen), []
+    _chosen.clear()
+    try:
+        yield found
+    finally:
+        found.extend(_chosen)
+        _chosen[:] = [*(choice for choice in before if choice not in _chosen), *_chosen][-MANY:]
+
+
+def largest() -> Choice | None:
+    """The largest array that was spoken of."""
+    return max(_chosen, key=lambda choice: choice.size, default=None)
 
 
 def share() -> float:
@@ -136,3 +141,18 @@ def _group(place: str) -> int | None:
     except OSError:
         return None
     return int(text) if text.isdigit() else None
+
+
+def shortage(error: BaseException) -> str | None:
+    """What to do about an error that says there is no memory left, in a sentence; None for other errors."""
+    if not isinstance(error, MemoryError) and not any(word in str(error) for word in EXHAUSTED):
+        return None
+    most = largest()
+    array = "" if most is None else f"; the largest array that is known of is {most.what}, {written(most.size)}"
+    return (
+        f"there was no memory left on {jax.devices()[0].device_kind}{array}. A step was to stay below "
+        f"{written(budget())}: lower memory= (--memory) for forms that hold less, or take fewer samples"
+    )
+
+
+EXHAUSTED = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory", "bad_alloc")

@@ -15,11 +15,12 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr
 from jaxtyping import Array, Inexact, PyTree
 
-from angd.method.memory import share
+from angd.method.memory import note, share
 
 Pointwise = Callable[..., Any]
 # Which part of all intermediate numbers a pass holds at one time.
 VALUES, FORWARD, REVERSE = 0.25, 0.5, 2.0
+KINDS = {VALUES: "plain evaluation", FORWARD: "forward pass", REVERSE: "reverse pass"}
 SMALL = 64  # a network has fewer intermediate numbers than so many times its parameters and coordinates
 
 
@@ -61,7 +62,11 @@ def batch_size(f: Pointwise, params: PyTree, xs: PyTree, part: float) -> int:
     if n * part * SMALL * _numbers(params, xs) * 8 <= limit:
         return n
     each = part * sample_bytes(f, params, xs)
-    return n if n * each <= limit else max(1, int(limit / each))
+    size = n if n * each <= limit else max(1, int(limit / each))
+    if size < n:
+        what = f"intermediate numbers of {n:,} samples in a {KINDS[part]}"
+        note(what, n * each, f"{size:,} samples at a time, because all would exceed a quarter of the budget")
+    return size
 
 
 def sample_bytes(f: Pointwise, params: PyTree, xs: PyTree) -> int:
@@ -92,7 +97,8 @@ def _own(equation: Any) -> int:
     """What an equation computes: inside a call or a loop (each of its steps), or its outputs."""
     inner = [value for value in equation.params.values() if isinstance(value, ClosedJaxpr | Jaxpr)]
     if inner:
-        return equation.params.get("length", 1) * sum(_bytes(getattr(each, "jaxpr", each)) for each in inner)
+        bodies = [each.jaxpr if isinstance(each, ClosedJaxpr) else each for each in inner]
+        return equation.params.get("length", 1) * sum(map(_bytes, bodies))
     return sum(v.aval.size * v.aval.dtype.itemsize for v in equation.outvars if hasattr(v.aval, "dtype"))
 
 

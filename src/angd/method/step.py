@@ -16,7 +16,7 @@ from angd.flow import schedules
 from angd.flow.coefficients import ARGFlow, Coefficients
 from angd.method.controllers.base import AbstractController, Constant, Proposal, Trial
 from angd.method.jacobian import check_params
-from angd.method.memory import in_bytes, limited
+from angd.method.memory import limited
 from angd.method.metrics.base import AbstractMetric, LinearisedStep, Previous, StepContext, StepOutcome
 from angd.method.samples import check_samples, check_start
 from angd.method.show import described
@@ -24,6 +24,7 @@ from angd.method.solvers.base import AbstractSolver, Prepared
 from angd.method.system import AbstractSystem, gram_like
 from angd.method.transport import JVP, AbstractTransport, Printed
 from angd.results import RESULTS
+from angd.sizes import in_bytes
 from angd.tree import add, all_finite, any_nonzero, combine, copied, norm, scale, where, zeros_like
 
 

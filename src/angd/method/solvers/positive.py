@@ -19,7 +19,7 @@ from jax import lax
 from jax.scipy.linalg import cho_solve, cholesky
 from jaxtyping import Array, Bool, Float
 
-from angd.method.memory import crowded, matrix_bytes, refuse
+from angd.method.memory import crowded, matrix_bytes, note, refuse
 from angd.method.solvers.in_place import InPlace
 from angd.method.system import AbstractSystem, with_jacobian
 
@@ -90,12 +90,8 @@ def positive(build: Build, system: AbstractSystem, damping: Any, many: bool, k: 
     """
     narrow, wide = system.O.layout.dtype, jnp.result_type(float)
     can = narrow != wide and wide == jnp.float64 and system.O.wide() is not None
-    refuse(
-        f"The {k:,} × {k:,} matrix of this system",
-        matrix_bytes(k, wide),
-        "use fewer samples, or Iterative or KFAC, which form no such matrix",
-    )
-    if crowded(k, wide):
+    tight = _fits(k, wide)
+    if tight:
         A = build(_widest(system) if can else system, False)[0]
         return InPlace.of(A.astype(jnp.promote_types(A.dtype, wide)), damping)
     spectral = many or jnp.promote_types(narrow, wide) != jnp.float64
@@ -113,6 +109,17 @@ def positive(build: Build, system: AbstractSystem, damping: Any, many: bool, k: 
         return first
     good = (first.smallest >= -damping / 10) & (offset <= FAR * first.trace)
     return _if(~good, again, first)
+
+
+def _fits(k: int, dtype: Any) -> bool:
+    """Is there room for nothing but the matrix itself? Raises where there is not even that."""
+    size, tight = matrix_bytes(k, dtype), crowded(k, dtype)
+    instead = "use fewer samples, or Iterative or KFAC, which form no such matrix"
+    refuse(f"The {k:,} × {k:,} matrix of this system", size, instead)
+    why = "factorised in place, because copies of it" if tight else "factorised beside itself, which, with a copy,"
+    ends = "would exceed half of the budget" if tight else "stays below half of the budget"
+    note(f"the {k:,} × {k:,} matrix of the system", size, f"{why} {ends}")
+    return tight
 
 
 def _if(wanted: Bool[Array, ""], then: Callable[[], Any], otherwise: Any) -> Any:
