@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "angd"
 ORDER = [
-    {"_requirements", "address", "results", "tree"},
+    {"_requirements", "address", "results", "sizes", "tree"},
     {"flow"},
     {"method"},
     {"problems"},
@@ -21,6 +21,8 @@ ORDER = [
 METHOD = [
     {"protocols"},
     {"samples"},
+    {"memory"},
+    {"passes"},
     {"jacobian"},
     {"system"},
     {"transport"},

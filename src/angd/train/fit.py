@@ -25,6 +25,7 @@ from angd.problems.task import Task
 from angd.recipes.base import Phase, Recipe
 from angd.recipes.choice import check_fit, default, suited
 from angd.recipes.named import RECIPES, named
+from angd.sizes import in_bytes
 from angd.train.checkpoint import Checkpoints
 from angd.train.config import Config, check_settings
 from angd.train.folder import Record, RunFolder
@@ -151,6 +152,7 @@ def fit(
     folder: str | Path | None = None,
     callback: Callback | None = None,
     mesh: Mesh | None = None,
+    memory: int | str | None = None,
     progress: bool = True,
 ) -> Fit:
     """Train on a problem.
@@ -173,6 +175,8 @@ def fit(
     - `callback`: called after every step as `callback(state, info)`, with a `TrainState` and an `Info`; it returns
       None, "stop" to end the run, or "retry" to take the step again with other random numbers.
     - `mesh`: devices over which samples are split, `angd.parallel.mesh()`.
+    - `memory`: what a step may take, in bytes or as "8 GiB"; by default three quarters of the computer's memory, or
+      nine tenths of an accelerator's. It decides how the Jacobian is held and how many samples are worked on at a time.
     - `progress`: show it on standard error.
 
     **Returns:** a `Fit`. An interrupt (Ctrl-C) ends the run after the last whole step and returns what there is.
@@ -180,6 +184,7 @@ def fit(
     **Example:** `angd.fit(problem, seconds=60).plot()`
     """
     known = {"steps": steps, "seconds": seconds, "cpu_seconds": cpu_seconds, "seed": key, "recover": recover}
+    known["memory"] = None if memory is None else in_bytes(memory, "fit: memory")
     _check_arguments(known)
     _check_kinds(callback, mesh, folder)
     task = _task(problem, samples, params)

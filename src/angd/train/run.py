@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from angd.address import blame
+from angd.method.memory import limited, shortage
 from angd.method.step import Info
 from angd.problems.estimate import Estimate, to_json
 from angd.recipes.base import INFINITE
@@ -19,7 +20,7 @@ from angd.train.folder import Record, RunFolder, finite
 from angd.train.loop import Budget, TrainState, is_evaluated, train
 from angd.train.pace import Plan
 from angd.train.recovery import MOST, RECOVERED, Recovery, cautious, told
-from angd.train.setup import Setup
+from angd.train.setup import Setup, within
 from angd.tree import count
 
 FINISHED = "finished"
@@ -63,7 +64,8 @@ class Run:
         judged: Sequence[int] = (),
         callback: Callback | None = None,
     ):
-        self.setup, self.config, self.save_seconds, self.callback = setup, config, save_seconds, callback
+        self.setup, self.config = within(setup, config.memory), config
+        self.save_seconds, self.callback = save_seconds, callback
         self.folder = None if path is None else RunFolder(path)
         self.judged = frozenset(judged)
         self.stop: tuple[str, int] | None = None
@@ -131,7 +133,10 @@ class Run:
             if now.state is start and isinstance(problem, ValueError):
                 self._undo(start)
                 raise  # a mistake of the user's, found before the first step
-            why = blame(problem) or f"{type(problem).__name__}: {problem}"
+            if (short := shortage(problem)) is not None:
+                self.failure = MemoryError(short)
+                self.failure.__cause__ = problem
+            why = short or blame(problem) or f"{type(problem).__name__}: {problem}"
             self.result, self.code = f"step {now.state.k + 1} failed: {why}", 1
         if self.code != FAILED:
             self._save(kept, now)
@@ -251,7 +256,8 @@ class Run:
         return bool(self.code) or self.stop is not None or budget.spent(state) >= 1
 
     def _record(self, state: TrainState, info: Info, note: str | None = None) -> Record:
-        seen = self.setup.evaluate(state, float(info.loss))
+        with limited(self.config.memory):
+            seen = self.setup.evaluate(state, float(info.loss))
         if self.setup.final is not None and state.k in self.judged:
             seen = replace(seen, test_loss=self.setup.final(state.params)["energy"])
         return Record(

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from angd.method.step import ANGD
 from angd.problems.evaluation import Evaluation, Evaluator
 from angd.problems.solution import Solution
 from angd.problems.task import Task
@@ -81,6 +82,21 @@ def assemble(
         return final(params, jax.random.fold_in(key, 2**31 - 1))
 
     return Setup(task, problem, phases, start, key, evaluate, None if final is None else at_the_end, evaluator.solution)
+
+
+def within(setup: Setup, memory: int | None) -> Setup:
+    """With a budget of memory for every optimiser that goes by one and has none of its own."""
+    if memory is None:
+        return setup
+    made: dict[int, Any] = {}  # phases that share an optimiser go on sharing it
+
+    def bounded(optimiser: Any) -> Any:
+        if not isinstance(optimiser, ANGD) or optimiser.memory is not None:
+            return optimiser
+        return made.setdefault(id(optimiser), replace(optimiser, memory=memory))
+
+    phases = [replace(phase, optimiser=bounded(phase.optimiser)) for phase in setup.phases]
+    return replace(setup, phases=phases)
 
 
 _evaluators: list[tuple[Task, Evaluator]] = []

@@ -5,7 +5,7 @@ sees in × out numbers per sample, or the per-sample gradients of that leaf and 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
@@ -17,7 +17,7 @@ from jax import lax
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian.base import AbstractJacobian, Layout, shifted, wide_layout
-from angd.method.jacobian.hadamard import Plain, Relative
+from angd.method.jacobian.hadamard import Plain, Relative, taken
 from angd.method.jacobian.leaves import (
     Fluctuation,
     backward,
@@ -27,7 +27,7 @@ from angd.method.jacobian.leaves import (
     rows,
     side_by_side,
 )
-from angd.method.jacobian.symmetric import outer, outer_blocks, weigh, weigh_rows
+from angd.method.jacobian.symmetric import outer, tiled, weigh, weigh_rows
 from angd.method.jacobian.taps import Group, Leaf, taps
 from angd.tree import in_precision
 
@@ -77,12 +77,12 @@ class Factored(AbstractJacobian):
         # In double precision a common part costs no digits that anybody misses.
         relative = (relative or self.around is not None) and self.layout.dtype.itemsize < 8
         paired = [g for leaf in self.leaves if leaf.separate for g in leaf.groups if self._pairs(g)]
-        whole = self._paired_kernel(paired, relative) if paired else jnp.zeros((self.n_rows,) * 2, self.layout.dtype)
+        whole = self._paired_kernel(paired, relative) if paired else None
         columns = [part for leaf in self.leaves for part in self._columns(leaf)]
-        if not columns:
+        if whole is not None and not columns:
             return weigh(whole, scale)
         rows = side_by_side([self._less_mean(part) for part in columns] if relative else columns)
-        return weigh(whole + outer(rows), scale)
+        return weigh(outer(rows.astype(self.layout.dtype), whole), scale)
 
     def gram(
         self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
@@ -141,7 +141,14 @@ class Factored(AbstractJacobian):
         """Sum of Hadamard forms, over blocks of samples small enough for the cache."""
         n, m = self._rows
         size = min(n, max(8, BLOCK // (m * max(g.a.shape[3] for g in groups))))
-        count = -(-n // size)
-        cut = [(Relative.of(g) if relative else Plain.of(g)).cut(count, size) for g in groups]
-        kernel = outer_blocks(count, size * m, lambda i, j: reduce(jnp.add, (pairs.block(i, j) for pairs in cut)))
-        return kernel[: n * m, : n * m]
+        pairs = [Relative.of(g) if relative else Plain.of(g) for g in groups]
+
+        def tile(i: Array, j: Array) -> Float[Array, "N N"]:
+            return sum_of(taken(p, i, size).against(taken(p, j, size)) for p in pairs)
+
+        return tiled(n, size, m, tile, self.layout.dtype)
+
+
+def sum_of(parts: Iterable[Array]) -> Array:
+    """Without a zero to begin with."""
+    return reduce(jnp.add, parts)

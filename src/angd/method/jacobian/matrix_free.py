@@ -1,16 +1,16 @@
-"""O as two linear maps: one forward and one reverse pass, and nothing in memory."""
+"""O as two linear maps: one forward and one reverse pass, over as many samples at once as memory allows."""
 
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PyTree
 
-from angd.method.jacobian.base import AbstractJacobian, Layout, as_pytree, batch_shape, pull_back
+from angd.method.jacobian.base import AbstractJacobian, Layout, as_pytree, batch_shape
 from angd.method.jacobian.symmetric import weigh
+from angd.method.passes import pulled, pushed
 
 COLUMNS = 32
 
@@ -39,10 +39,10 @@ class MatrixFree(AbstractJacobian):
         return cls(f=as_pytree(f), params=params, xs=xs, layout=Layout.of(params), shape=shape)
 
     def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
-        return jax.jvp(self._batch, (self.params,), (self.layout.cast(d),))[1].astype(self.layout.dtype)
+        return pushed(self.f, self.params, self.layout.cast(d), self.xs).astype(self.layout.dtype)
 
     def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
-        return pull_back(self._batch, self.params, y)
+        return pulled(self.f, self.params, y, self.xs)
 
     def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
         shift = self.mean_rows(jnp.ones(self.n_rows, self.layout.dtype)) if relative else None
@@ -83,9 +83,6 @@ class MatrixFree(AbstractJacobian):
 
     def dense(self) -> Float[Array, "N p"]:
         return self._map(lambda e: self.layout.ravel(self.rmatvec(e.reshape(self.shape))), self.n_rows)
-
-    def _batch(self, params: PyTree) -> Float[Array, "n *m"]:
-        return jax.vmap(self.f, (None, 0))(params, self.xs)
 
     def _map(self, f: Callable[[Array], Array], count: int) -> Float[Array, "count width"]:
         """Rows f(e_k), k < count, of unit vectors."""

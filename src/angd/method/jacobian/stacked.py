@@ -13,10 +13,10 @@ from angd.method.jacobian.base import AbstractJacobian, Layout
 from angd.method.jacobian.dense import Dense
 from angd.method.jacobian.factored import Factored
 from angd.method.jacobian.symmetric import weigh
+from angd.method.memory import share
 from angd.tree import add
 
 ROWS = 32
-MEMORY = 2 * 2**30  # bytes
 
 
 class Stacked(AbstractJacobian):
@@ -107,7 +107,7 @@ def stack(parts: Sequence[AbstractJacobian], keep: bool = False) -> AbstractJaco
     if len(parts) == 1:
         return parts[0]
     layout, shape = parts[0].layout, (sum(math.prod(part.shape) for part in parts),)
-    fits = shape[0] * layout.size * layout.dtype.itemsize <= MEMORY and not keep
+    fits = shape[0] * layout.size * layout.dtype.itemsize <= share() and not keep
     if all(isinstance(part, Dense) or (fits and isinstance(part, Factored)) for part in parts):
         return Dense(matrix=jnp.concatenate([part.dense() for part in parts]), layout=layout, shape=shape)
     return Stacked(parts=tuple(parts), layout=layout, shape=shape)

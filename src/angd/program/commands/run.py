@@ -9,10 +9,11 @@ from typing import Annotated, Any, ClassVar
 import tyro
 
 from angd.problems.estimate import from_json
-from angd.program.arguments import Number, Place, Size, Switch, Whole, changes
+from angd.program.arguments import Bytes, Number, Place, Size, Switch, Whole, changes
 from angd.program.process import RUNS, check_source, opened
 from angd.program.reached import energy, number
 from angd.program.terminal import is_terminal, tell, tell_result, waiting
+from angd.sizes import in_bytes, written
 from angd.train.config import BUDGETS, Config, check_settings
 from angd.train.files import check_folder
 from angd.train.folder import RunFolder, unused
@@ -68,6 +69,8 @@ class RunOptions:
     """Give up after so many rejected steps in a row."""
     recover: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 0, never)")] = None
     """After so many steps in a row that are not finite, go back to the last good state, with more damping."""
+    memory: Bytes = None
+    """What a step may take, such as "8 GiB"; --dry-run tells what follows from it. By default most of the device's."""
     config: Place = None
     """Take the configuration from a file: of another run, or the best of a sweep."""
     out: Place = None
@@ -95,6 +98,8 @@ class RunOptions:
             raise ValueError(f"--checkpoint-seconds must be from 0 to 1e9, got {self.checkpoint_seconds:g}.")
         if self.out is not None and str(self.out) in ("", "."):
             raise ValueError("--out must name a folder of its own.")
+        if self.memory is not None:
+            in_bytes(self.memory, "--memory")
         if self.from_ is not None and self.config is not None:
             raise ValueError("--from and --config both say what to run: leave one of them out.")
         if self.from_ is None and self.from_step is not None:
@@ -120,12 +125,14 @@ class RunOptions:
             raise ValueError(f"{str(path)!r} was begun in Python: call the same angd.fit(…, folder=…) again.")
         check_folder(path)
         patience = {n: value for n in ("max_rejections", "recover") if (value := getattr(self, n)) is not None}
+        patience |= self._memory()
         config = replace(config, **patience)
         check_settings({"max_rejections": config.max_rejections, "recover": config.recover})
         return path, check_source(config.with_budget(**self._limits()), folder)
 
     def _fresh(self) -> Config:
         rest = {name: value for name in SETTINGS if (value := getattr(self, name)) is not None} | self._limits()
+        rest |= self._memory()
         arguments = {n: value for n in ("network", "charge", "spin") if (value := getattr(self, n)) is not None}
         if self.config is not None:
             return self._from_file(self.config, arguments, rest)
@@ -147,6 +154,9 @@ class RunOptions:
         base["options"] = base["options"] | changes(self, RunOptions)
         base["arguments"] = base["arguments"] | arguments
         return Config.from_dict(base | rest, str(path))
+
+    def _memory(self) -> dict[str, int]:
+        return {} if self.memory is None else {"memory": in_bytes(self.memory, "--memory")}
 
     def _limits(self) -> dict[str, Any]:
         return {name: value for name in BUDGETS if (value := getattr(self, name)) is not None}
@@ -255,6 +265,7 @@ def expected(found: dict[str, Any]) -> str:
     phases = found["phases"]
     lines = [
         f"{found['task']} with {found['recipe']} would run in {found['out']}; nothing was written.",
+        f"memory that a step may take: {written(found['memory_budget'])}; --memory sets another",
         f"parameters: {found['parameters']}",
     ]
     for i, phase in enumerate(phases):
@@ -262,7 +273,7 @@ def expected(found: dict[str, Any]) -> str:
         if len(phases) > 1:
             indent = "  "
             lines.append(_title(i + 1, phase))
-        lines += [indent + line for line in _costs(phase)]
+        lines += [indent + line for line in (*_costs(phase), *_chosen(phase, found["memory_budget"]))]
     return "\n".join([*lines, f"all of it: about {found['steps']:.0f} steps in {found['seconds']:.0f} s"])
 
 
@@ -271,6 +282,12 @@ def _title(number: int, phase: dict[str, Any]) -> str:
     kind = ", pretraining" if phase["pretraining"] else ""
     limit = "to the end" if phase["steps"] is None else f"{phase['steps']} steps at most"
     return f"phase {number}{kind}, {limit}:"
+
+
+def _chosen(phase: dict[str, Any], budget: int) -> list[str]:
+    """What follows from the budget, and whether the step keeps to it."""
+    above = ["this is more than the budget: take fewer samples, or a lower --memory for forms that hold less"]
+    return [*phase["choices"], *(above if phase["memory_bytes"] > budget else [])]
 
 
 def _costs(phase: dict[str, Any]) -> list[str]:
