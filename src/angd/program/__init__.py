@@ -2,6 +2,7 @@
 
 from importlib.util import find_spec
 
+from angd.program.hosts import leave
 from angd.program.terminal import tell
 from angd.train.signals import Stopped, Stopper, end_at_once, ignore_signals
 
@@ -17,7 +18,7 @@ def start() -> int:
         tell(str(stop))
         code = stop.code
     ignore_signals()
-    return code
+    return leave(code)
 
 
 def _start() -> int:

@@ -18,6 +18,7 @@ from angd.program.commands.report import ReportOptions, run_report
 from angd.program.commands.reproduce import ReproduceOptions, run_reproduce
 from angd.program.commands.run import RunOptions, run_run
 from angd.program.commands.sweep import SweepOptions, run_sweep
+from angd.program.hosts import is_lost, lose
 from angd.program.terminal import tell, tell_page
 from angd.train.signals import Stopped, Stopper, end_at_once
 
@@ -97,6 +98,8 @@ def _main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt as stop:
         return _stopped(stop, argv[0])
     except Exception as error:
+        if is_lost(error):
+            lose()
         theirs = blame(error)
         if theirs is None:
             raise
