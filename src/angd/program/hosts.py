@@ -158,6 +158,11 @@ def ended_together() -> None:
         _joined.ended = True
 
 
+def is_joined() -> bool:
+    """Does this process work with others?"""
+    return _joined is not None
+
+
 def is_lost(error: BaseException) -> bool:
     """Does an error say that another process is gone?"""
     if _joined is None:

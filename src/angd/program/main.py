@@ -86,25 +86,29 @@ def _main(argv: Sequence[str]) -> int:
         options = parse(argv, {name: kind for name, (kind, _) in COMMANDS.items()})
         options.check()
         return COMMANDS[argv[0]][1](options)
-    except ValueError as error:
-        tell(shortened(str(error)))
-        return 2
-    except ImportError as error:
-        tell(str(error))
-        return 1
-    except OSError as error:
-        tell(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
-        return 1
     except KeyboardInterrupt as stop:
         return _stopped(stop, argv[0])
     except Exception as error:
         if is_lost(error):
             lose()
-        theirs = blame(error)
-        if theirs is None:
-            raise
-        tell(theirs)
-        return 1
+        return _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    """Say what is wrong in one sentence; what nobody has thought of is raised again."""
+    match error:
+        case ValueError():
+            sentence, code = shortened(str(error)), 2
+        case ImportError():
+            sentence, code = str(error), 1
+        case OSError():
+            sentence, code = f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), 1
+        case _:
+            sentence, code = blame(error), 1
+    if sentence is None:
+        raise error
+    tell(sentence)
+    return code
 
 
 def _stopped(stop: KeyboardInterrupt, command: str) -> int:

@@ -98,13 +98,14 @@ class Run:
         if self.folder is None:
             yield from self._run(None, self.state, [], budget, on_step)
             return
+        folder = self.folder
         with ExitStack() as held:
-            self.peers.found(lambda: self._begin(self.folder, held))
-            kept = Checkpoints(self.folder.checkpoints, identity(self.config), self.peers)
+            self.peers.found(lambda: self._begin(folder, held))
+            kept = Checkpoints(folder.checkpoints, identity(self.config), self.peers)
             self.on_doing("looking for checkpoints")
             found = kept.load(self.setup.at_phase)
             start = self.state if found is None else self.setup.placed(found)
-            before = self._before(self.folder, start, budget) if self.peers.is_first else []
+            before = self._before(folder, start, budget) if self.peers.is_first else []
             yield from self._run(kept, start, before, budget, on_step)
 
     def _begin(self, folder: RunFolder, held: ExitStack) -> None:

@@ -100,10 +100,13 @@ class Together(Alone):
 
 def peers_of(mesh: Mesh | None) -> Alone:
     """The processes whose devices are in a mesh; this one alone where there is none."""
-    several = mesh is not None and len({device.process_index for device in mesh.devices.flat}) > 1
-    return Together(mesh) if several else Alone()
+    if mesh is None or len({device.process_index for device in mesh.devices.flat}) == 1:
+        return Alone()
+    return Together(mesh)
 
 
 def is_gone(error: BaseException) -> bool:
-    """Does an error say that another process does not answer any more?"""
-    return isinstance(error, jax.errors.JaxRuntimeError) and GONE.search(str(error)) is not None
+    """Does an error, or what it arose from, say that another process does not answer any more?"""
+    if isinstance(error, jax.errors.JaxRuntimeError) and GONE.search(str(error)):
+        return True
+    return error.__cause__ is not None and is_gone(error.__cause__)

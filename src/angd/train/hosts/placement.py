@@ -38,7 +38,7 @@ def beside(params: PyTree, state: PyTree) -> PyTree:
 
 def _mesh(leaf: Any) -> Mesh | None:
     """The devices that an array is on, None where it is on one."""
-    sharding = getattr(leaf, "sharding", None)
+    sharding: Any = getattr(leaf, "sharding", None)
     return sharding.mesh if isinstance(sharding, NamedSharding) and sharding.mesh.size > 1 else None
 
 
