@@ -13,6 +13,7 @@ import pytest
 
 from angd.train.folder import RunFolder
 
+START = "import sys, angd.program; sys.exit(angd.program.start())"
 PAGE = Path(__file__).parents[2] / "docs" / "hosts.md"
 # Two processes on one machine, with the variables of a step; the first exit code that is not 0 is that of the step.
 SRUN = """#!/bin/bash
@@ -23,6 +24,7 @@ for i in 0 1; do
     started[$i]=$!
 done
 for i in 0 1; do
+    wait ${started[$i]}; one=$?
     while kill -0 ${started[$i]} 2> /dev/null; do wait ${started[$i]}; one=$?; done
     [ $one -gt ${code:-0} ] && code=$one
 done
@@ -44,7 +46,7 @@ def stand_ins(folder):
     texts = {
         "srun": SRUN,
         "scontrol": '#!/bin/bash\necho "$@" >> requeued\n',
-        "angd": f'#!/bin/bash\nexec {sys.executable} -c "import sys, angd.program; sys.exit(angd.program.start())" "$@"\n',
+        "angd": f'#!/bin/bash\nexec {sys.executable} -c "{START}" "$@"\n',
     }
     for name, text in texts.items():
         path = folder / name

@@ -1,4 +1,4 @@
-"""This process among others: it joins them, says which one it is, and leaves at once where one of them is gone.
+"""This process among others: it joins them, and leaves at once where one of them is gone.
 
 JAX ends a process whose peer is gone by `abort`, with pages of C++ on standard error. Here that becomes a sentence and
 an exit code: what other people's libraries write goes to a file of its own, and the signal of `abort` is answered.
@@ -9,14 +9,16 @@ import ctypes
 import os
 import re
 import signal
+import socket
 import sys
 import tempfile
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 from angd.program import terminal
+from angd.program.machines import Machines
 from angd.program.terminal import tell
-from angd.train.hosts.cluster import HEARTBEAT, Cluster, check_patience, cluster_of, devices_of
+from angd.train.hosts.cluster import Cluster
 from angd.train.hosts.watchdog import Watchdog
 
 GONE = 75  # the exit code of a run that may be started again: a peer is gone, or hangs
@@ -25,39 +27,12 @@ FAREWELL = 5.0  # seconds in which the others may fail for the same reason as th
 FATAL = "JAX distributed service detected fatal errors"
 
 
-class Machines(NamedTuple):
-    """On what a run runs.
-
-    **Attributes:** `devices`, how many of each process, None for all; `is_mesh`, whether samples are split at all;
-    `cluster`, None for one process; `heartbeat`, seconds; `watchdog`, seconds, None where nobody asked for it.
-    """
-
-    devices: int | None = None
-    is_mesh: bool = False
-    cluster: Cluster | None = None
-    heartbeat: int = HEARTBEAT
-    watchdog: float | None = None
-
-    @classmethod
-    def of(cls, options: Any) -> "Machines":
-        """From the options of a command; what cannot be raises one sentence."""
-        cluster = cluster_of(options.coordinator, options.processes, options.process)
-        check_patience(options.heartbeat, options.watchdog)
-        count = devices_of(options.devices)
-        split = options.devices is not None or cluster is not None
-        return cls(count, split, cluster, options.heartbeat or HEARTBEAT, options.watchdog)
-
-    @property
-    def is_first(self) -> bool:
-        """Does this process have the folder?"""
-        return self.cluster is None or self.cluster.process == 0
-
-
 class _Joined:
     """What this process knows of the others; there is one at most."""
 
     def __init__(self, cluster: Cluster, log: int):
-        self.cluster, self.log, self.ended, self.hint = cluster, log, False, ""
+        self.cluster, self.log, self.hint = cluster, log, ""
+        self.met, self.ended = False, False
         self.saying = threading.Lock()
         self.handler: Any = None
 
@@ -70,9 +45,11 @@ def join(machines: Machines) -> None:
     global _joined
     if machines.cluster is None:
         return
+    coordinator, processes, process = machines.cluster
+    if coordinator is not None and process == 0:
+        _check_port(coordinator)
     import jax
 
-    coordinator, processes, process = machines.cluster
     terminal.who = f"[{process}/{processes}] "
     _joined = _Joined(machines.cluster, _divert())
     _answer_abort(_joined)
@@ -87,52 +64,22 @@ def join(machines: Machines) -> None:
             heartbeat_timeout_seconds=machines.heartbeat,
             shutdown_timeout_seconds=PATIENCE,
         )
-    except (RuntimeError, ValueError) as error:
-        where = coordinator or jax._src.distributed.global_state.coordinator_address or "the first one"
-        raise OSError(
-            f"the processes did not find each other at {where} within {PATIENCE} s: {str(error).splitlines()[0]}"
-        ) from None
+    except (RuntimeError, ValueError):
+        _end(_sentence(_joined))
+    _joined.met = True
 
 
-def introduce(machines: Machines, mesh: Any) -> None:
-    """Say which process this is and what it has: N runs of one process each are the usual mistake."""
-    if not machines.is_mesh:
-        return
-    import jax
-
-    here, kind = len([d for d in mesh.devices.flat if d.process_index == jax.process_index()]), jax.default_backend()
-    several = "" if machines.cluster is None else f" on {machines.cluster.processes} processes"
-    tell(f"{_devices(here, kind)} here, {_devices(mesh.size, kind)} in all{several}.")
-
-
-def _devices(count: int, kind: str) -> str:
-    return f"{count} {kind} device" + "s" * (count != 1)
-
-
-def mesh_of(machines: Machines) -> Any:
-    """The devices over which samples are split: as many of every process, None where nothing is split."""
-    if not machines.is_mesh:
-        return None
-    import jax
-
-    from angd.method.parallel import mesh
-    from angd.train.hosts.peers import peers_of
-
-    own = [[d for d in jax.devices() if d.process_index == i] for i in range(jax.process_count())]
-    counts = [len(devices) for devices in own]
-    wanted = [int(n) for n in peers_of(mesh()).shared([machines.devices or 0])[:, 0]]
-    if len(set(wanted)) > 1:
-        raise ValueError(f"The processes were given --devices {_each(wanted)}: give all of them the same.")
-    if machines.devices is None and len(set(counts)) > 1:
-        raise ValueError(f"The processes have {_each(counts)} devices: --devices {min(counts)} takes as many of each.")
-    count = machines.devices or counts[0]
-    if count > min(counts):
-        raise ValueError(f"--devices {count}: there are {min(counts)} {jax.default_backend()} devices here.")
-    return mesh([device for devices in own for device in devices[:count]])
-
-
-def _each(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
+def _check_port(coordinator: str) -> None:
+    """Refuse a port that another program has; JAX would crash."""
+    port = int(coordinator.rpartition(":")[2])
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError as error:
+            raise ValueError(
+                f"--coordinator: port {port} is taken here ({error.strerror}); choose another."
+            ) from None
 
 
 def watchdog(machines: Machines, hint: str) -> Watchdog | None:
@@ -215,6 +162,9 @@ def _end(sentence: str) -> None:
 
 def _sentence(joined: _Joined, said: str = "") -> str:
     """Who is gone, as far as one can know."""
+    if not joined.met:
+        where = joined.cluster.coordinator or "the address that the launcher gives"
+        return f"the processes did not find each other at {where} in {PATIENCE} s; start all of them again."
     found = re.findall(r"stopped sending heartbeats\):\s*((?:\d+\s+)+|\S*task:\d+)", said)
     numbers = re.findall(r"(\d+)\s*$", found[-1].strip()) if found else []
     who = f"process {numbers[0]}" if numbers else "another process"

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from angd import address
-from angd.program.hosts import Machines, introduce, join, mesh_of
+from angd.program.hosts import join
+from angd.program.machines import Machines, introduce, mesh_of
 from angd.program.terminal import tell
 from angd.train.cache import keep_compiled, keep_nothing
 from angd.train.config import Config

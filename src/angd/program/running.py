@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from angd.problems.task import Task
-from angd.program.hosts import Machines, watchdog
+from angd.program.hosts import watchdog
+from angd.program.machines import Machines
 from angd.program.process import ALONE
 from angd.program.terminal import linked, tell, tell_result
 from angd.train.config import Config

@@ -10,7 +10,8 @@ import tyro
 
 from angd.problems.estimate import from_json
 from angd.program.arguments import Number, Place, Size, Switch, Whole, changes
-from angd.program.hosts import Machines, ended_together
+from angd.program.hosts import ended_together
+from angd.program.machines import Machines
 from angd.program.process import RUNS, agreed, begin, check_source, completed
 from angd.program.reached import energy, number
 from angd.program.terminal import is_terminal, tell, tell_result, waiting
