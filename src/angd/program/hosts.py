@@ -40,19 +40,26 @@ class _Joined:
 _joined: _Joined | None = None
 
 
-def join(machines: Machines) -> None:
-    """Connect with the other processes, before JAX looks for devices."""
+def enter(machines: Machines) -> None:
+    """Be one of several processes from now on, before anything is drawn on the terminal."""
     global _joined
     if machines.cluster is None:
         return
     coordinator, processes, process = machines.cluster
     if coordinator is not None and process == 0:
         _check_port(coordinator)
-    import jax
-
     terminal.who = f"[{process}/{processes}] "
     _joined = _Joined(machines.cluster, _divert())
     _answer_abort(_joined)
+
+
+def join(machines: Machines) -> None:
+    """Connect with the other processes, before JAX looks for devices."""
+    if _joined is None:
+        return
+    import jax
+
+    coordinator, processes, process = _joined.cluster
     jax.config.update("jax_enable_preemption_service", False)  # SIGTERM is ours
     try:
         jax.distributed.initialize(
@@ -77,9 +84,7 @@ def _check_port(coordinator: str) -> None:
         try:
             probe.bind(("", port))
         except OSError as error:
-            raise ValueError(
-                f"--coordinator: port {port} is taken here ({error.strerror}); choose another."
-            ) from None
+            raise ValueError(f"--coordinator: port {port} is taken here ({error.strerror}); choose another.") from None
 
 
 def watchdog(machines: Machines, hint: str) -> Watchdog | None:

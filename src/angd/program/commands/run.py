@@ -10,8 +10,8 @@ import tyro
 
 from angd.problems.estimate import from_json
 from angd.program.arguments import Number, Place, Size, Switch, Whole, changes
-from angd.program.hosts import ended_together
-from angd.program.machines import Machines
+from angd.program.hosts import ended_together, enter
+from angd.program.machines import Machines, introduce
 from angd.program.process import RUNS, agreed, begin, check_source, completed
 from angd.program.reached import energy, number
 from angd.program.terminal import is_terminal, tell, tell_result, waiting
@@ -185,8 +185,10 @@ def run_run(options: RunOptions) -> int:
     (path, known), machines = options.plan(), options.machines
     cache = not (options.no_cache or options.dry_run)  # a forecast says how long compilation takes
     precision = "f64" if known is None else known.precision
+    enter(machines)
     with waiting("finding the other processes", options.quiet or machines.cluster is None):
         mesh = begin(precision, cache, machines)
+    introduce(machines, mesh)
     config = agreed(known, mesh)
     with waiting(f"building {config.task}", options.quiet or not machines.is_first):
         config, task, recipe = completed(config)
