@@ -36,6 +36,8 @@ METHOD_RANK = {room: rank for rank, rooms in enumerate(METHOD) for room in rooms
 LIGHT = [
     "program.arguments",
     "program.help",
+    "program.hosts",
+    "program.machines",
     "program.terminal",
     "train.cache",
     "program.commands.listing",
@@ -67,6 +69,8 @@ LIGHT = [
     "train.config",
     "train.files",
     "train.folder",
+    "train.hosts.cluster",
+    "train.hosts.watchdog",
     "train.sweep",
 ]
 

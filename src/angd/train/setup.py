@@ -7,13 +7,17 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 from jaxtyping import Array, PyTree
 
+from angd.method.parallel import replicate
 from angd.method.step import ANGD
 from angd.problems.evaluation import Evaluation, Evaluator
+from angd.problems.samplers import Spread
 from angd.problems.solution import Solution
 from angd.problems.task import Task
 from angd.recipes.base import Phase, Recipe
+from angd.train.hosts.placement import copied, divided
 from angd.train.loop import TrainState, cast
 
 Final = Callable[[PyTree], dict[str, float]]
@@ -25,7 +29,7 @@ class Setup:
 
     **Attributes:** `evaluate(state, loss)` gives what is to be seen besides the loss; `final(params)` an evaluation at
     the end with `error` and `standard_error`, where those of the steps are not the last word; `solution(params)` the
-    fields on a grid.
+    fields on a grid; `mesh`, the devices over which samples are split, None for one device.
     """
 
     task: Task
@@ -36,6 +40,21 @@ class Setup:
     evaluate: Callable[[TrainState, float], Evaluation]
     final: Final | None = None
     solution: Callable[[PyTree], Solution] | None = None
+    mesh: Mesh | None = None
+
+    def over(self, mesh: Mesh | None) -> "Setup":
+        """The same with samples split over devices and parameters on all of them."""
+        if mesh is None:
+            return self
+        phases = [replace(phase, sampler=Spread.over(phase.sampler, mesh)) for phase in self.phases]
+        return replace(self, phases=phases, params=replicate(self.params, mesh), mesh=mesh)
+
+    def placed(self, state: TrainState) -> TrainState:
+        """A state that was read from a file, on the devices of this run, however many wrote it."""
+        if self.mesh is None:
+            return state
+        params, optimiser = copied((state.params, state.state), self.mesh)
+        return replace(state, params=params, samples=divided(state.samples, self.mesh), state=optimiser)
 
     def at_phase(self, phase: int, round: int = 0) -> TrainState:
         """A state with the shapes of a round of a phase instead of numbers."""
