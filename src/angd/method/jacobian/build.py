@@ -16,7 +16,9 @@ from angd.method.jacobian.dense import Dense
 from angd.method.jacobian.factored import Factored
 from angd.method.jacobian.leaves import hadamard_wins, pair_cost
 from angd.method.jacobian.matrix_free import MatrixFree
+from angd.method.jacobian.split import share_of, split
 from angd.method.jacobian.taps import Leaf, taps
+from angd.method.parallel import mesh_of
 from angd.tree import count
 
 GIB = 2**30
@@ -50,10 +52,11 @@ def jacobian(
     params = jax.tree.map(jnp.asarray, params)
     if form is None and n == 1 and count(params) < m and m * _row_bytes(params) <= memory:
         return Dense.forward(f, params, xs)
-    form = form or choose(f, params, xs, n, m, memory)
-    if form is Chunked:
-        return Chunked.of(f, params, xs, chunk_rows(params, m, memory))
-    return form.of(f, params, xs)
+    mesh = mesh_of(xs)
+    share = share_of(xs, mesh)
+    form = form or choose(f, params, share, len(jax.tree.leaves(share)[0]), m, memory)
+    build = partial(Chunked.of, size=chunk_rows(params, m, memory)) if form is Chunked else form.of
+    return build(f, params, xs) if mesh is None else split(form, build, mesh, f, params, xs)
 
 
 def choose(f: Callable[..., Any], params: PyTree, xs: PyTree, n: int, m: int, memory: float) -> type[AbstractJacobian]:

@@ -74,15 +74,28 @@ class Factored(AbstractJacobian):
         return self.layout.treedef.unflatten(cast)
 
     def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
-        # In double precision a common part costs no digits that anybody misses.
-        relative = (relative or self.around is not None) and self.layout.dtype.itemsize < 8
-        paired = [g for leaf in self.leaves if leaf.separate for g in leaf.groups if self._pairs(g)]
-        whole = self._paired_kernel(paired, relative) if paired else jnp.zeros((self.n_rows,) * 2, self.layout.dtype)
-        columns = [part for leaf in self.leaves for part in self._columns(leaf)]
+        relative, paired, columns = self.relative(relative), self.paired, self.columns
+        whole = jnp.zeros((self.n_rows,) * 2, self.layout.dtype)
+        whole = paired_kernel(paired, *self._rows, relative) if paired else whole
         if not columns:
             return weigh(whole, scale)
         rows = side_by_side([self._less_mean(part) for part in columns] if relative else columns)
         return weigh(whole + outer(rows), scale)
+
+    def relative(self, wanted: bool = False) -> bool:
+        """Is one row near their mean taken off all before they are multiplied?"""
+        # In double precision a common part costs no digits that anybody misses.
+        return (wanted or self.around is not None) and self.layout.dtype.itemsize < 8
+
+    @property
+    def paired(self) -> list[Group]:
+        """What enters the kernel in Hadamard form."""
+        return [g for leaf in self.leaves if leaf.separate for g in leaf.groups if self._pairs(g)]
+
+    @property
+    def columns(self) -> list[Float[Array, "N width"]]:
+        """What enters the kernel as whole gradients."""
+        return [part for leaf in self.leaves for part in self._columns(leaf)]
 
     def gram(
         self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
@@ -127,6 +140,11 @@ class Factored(AbstractJacobian):
     def _less_mean(self, part: Float[Array, "N width"]) -> Float[Array, "N width"]:
         return shifted(part, jnp.mean(part.reshape(*self._rows, -1), axis=0))
 
+    @property
+    def sampled(self) -> tuple[Any, ...]:
+        around = self.around or ()
+        return (self.leaves, *((f.group, f.a, f.g) for each in around for f in each))
+
     def near(self) -> "Factored":
         if self.layout.dtype.itemsize >= 8 or self.around is not None:
             return self
@@ -137,11 +155,16 @@ class Factored(AbstractJacobian):
         leaves = in_precision(self.leaves, layout.dtype)
         return Factored(leaves=leaves, layout=layout, shape=self.shape, small=True)
 
-    def _paired_kernel(self, groups: list[Group], relative: bool) -> Float[Array, "N N"]:
-        """Sum of Hadamard forms, over blocks of samples small enough for the cache."""
-        n, m = self._rows
-        size = min(n, max(8, BLOCK // (m * max(g.a.shape[3] for g in groups))))
-        count = -(-n // size)
-        cut = [(Relative.of(g) if relative else Plain.of(g)).cut(count, size) for g in groups]
-        kernel = outer_blocks(count, size * m, lambda i, j: reduce(jnp.add, (pairs.block(i, j) for pairs in cut)))
-        return kernel[: n * m, : n * m]
+
+def paired_kernel(
+    groups: list[Group], n: int, m: int, relative: bool, worker: Any = 0, workers: int = 1
+) -> Float[Array, "N N"]:
+    """Sum of Hadamard forms, over blocks of samples small enough for the cache; or what one of several workers adds."""
+    size = min(n, max(8, BLOCK // (m * max(g.a.shape[3] for g in groups))))
+    count = -(-n // size)
+    cut = [(Relative.of(g) if relative else Plain.of(g)).cut(count, size) for g in groups]
+
+    def pair(i: Array, j: Array) -> Array:
+        return reduce(jnp.add, (pairs.block(i, j) for pairs in cut))
+
+    return outer_blocks(count, size * m, pair, worker, workers)[: n * m, : n * m]

@@ -6,6 +6,7 @@ blocks run below the speed of a large product. Six to eight blocks were the fast
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -29,11 +30,17 @@ def outer(rows: Float[Array, "n p"]) -> Float[Array, "n n"]:
     return mirror(jnp.concatenate([jnp.pad(strip, ((0, 0), (0, n - strip.shape[1]))) for strip in strips]))
 
 
-def outer_blocks(count: int, size: int, pair: Callable[[Array, Array], Array]) -> Float[Array, "n n"]:
-    """The symmetric matrix of `count` × `count` blocks, each `size` wide, whose block (i, j) is `pair(i, j)`."""
-    i, j = np.tril_indices(count)
-    blocks = lax.map(lambda ij: pair(*ij), (jnp.asarray(i), jnp.asarray(j)))
-    grid = jnp.zeros((count, count, size, size), blocks.dtype).at[i, j].set(blocks)
+def outer_blocks(
+    count: int, size: int, pair: Callable[[Array, Array], Array], worker: Any = 0, workers: int = 1
+) -> Float[Array, "n n"]:
+    """The symmetric matrix of `count` × `count` blocks, each `size` wide, whose block (i, j) is `pair(i, j)`; or what
+    one of several workers adds to it, who do as many blocks each."""
+    blocks = np.stack(np.tril_indices(count))
+    turns = -(-blocks.shape[1] // workers)
+    beyond = np.full((2, turns * workers - blocks.shape[1]), count)  # written nowhere
+    i, j = jnp.asarray(np.concatenate([blocks, beyond], axis=1).reshape(2, turns, workers))[:, :, worker]
+    found = lax.map(lambda ij: pair(*ij), (i, j))
+    grid = jnp.zeros((count, count, size, size), found.dtype).at[i, j].set(found, mode="drop")
     return mirror(grid.transpose(0, 2, 1, 3).reshape(count * size, count * size))
 
 
