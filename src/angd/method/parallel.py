@@ -180,8 +180,14 @@ def replicate(tree: PyTree, over: Mesh | None = None) -> PyTree:
 
     **Returns:** the same pytree, replicated.
     """
-    sharding = NamedSharding(over or mesh(), PartitionSpec())
-    return jax.tree.map(lambda x: jax.device_put(jnp.asarray(x), sharding), tree)
+    sharding = NamedSharding(over or mesh(), COPIED)
+
+    def place(x: Any) -> Any:
+        if sharding.is_fully_addressable:
+            return jax.device_put(jnp.asarray(x), sharding)
+        return jax.make_array_from_callback(jnp.shape(x), sharding, np.asarray(x).__getitem__)  # every host has it
+
+    return jax.tree.map(place, tree)
 
 
 def _divide(samples: PyTree, hosts: int) -> PyTree:

@@ -15,8 +15,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, PyTree
 
 from angd._requirements import needs
-from angd.method import baselines
-from angd.method.parallel import replicate
+from angd.method import baselines, parallel
 from angd.method.step import Info
 from angd.problems.estimate import Estimate, from_json
 from angd.problems.lookup import find_task
@@ -300,8 +299,9 @@ def _spread(setup: Setup, mesh: Mesh | None) -> Setup:
     """With samples split over devices and parameters on all of them."""
     if mesh is None:
         return setup
-    phases = [replace(phase, sampler=Spread.over(phase.sampler, mesh)) for phase in setup.phases]
-    return replace(setup, phases=phases, params=replicate(setup.params, mesh))
+    row = parallel.mesh(mesh.devices.ravel())  # whatever its axes are called
+    phases = [replace(phase, sampler=Spread.over(phase.sampler, row)) for phase in setup.phases]
+    return replace(setup, phases=phases, params=parallel.replicate(setup.params, row))
 
 
 def _warn_of_precision(method: Any) -> None:

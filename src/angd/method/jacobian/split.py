@@ -127,17 +127,17 @@ class Split(AbstractJacobian):
         known = set(map(id, jax.tree.leaves(self.inner.sampled)))
         return [id(leaf) in known for leaf in leaves]
 
-    def _parted(self, y: Float[Array, "rows ..."]) -> list[Float[Array, "rows ..."]]:
+    def _parted(self, y: Float[Array, "rows ..."]) -> list[Array]:
         """A device's rows, part by part."""
         return jnp.split(y, np.cumsum(self.shares)[:-1])
 
-    def _cut(self, y: Float[Array, "n *m"]) -> list[Float[Array, " rows"]]:
+    def _cut(self, y: Float[Array, "n *m"]) -> list[Array]:
         """A vector over the rows, part by part; rows that are there twice get zeros."""
         parts = jnp.split(y.reshape(-1), np.cumsum(self.lengths)[:-1])
         missing = [self.mesh.size * share - len(part) for share, part in zip(self.shares, parts, strict=True)]
         return [jnp.pad(part, (0, more)) if more else part for part, more in zip(parts, missing, strict=True)]
 
-    def _joined(self, parts: list[Float[Array, "rows ..."]]) -> Float[Array, "N ..."]:
+    def _joined(self, parts: list[Array]) -> Float[Array, "N ..."]:
         """What all devices have for each part, one part below the other."""
         return jnp.concatenate([part[:length] for part, length in zip(parts, self.lengths, strict=True)])
 
