@@ -10,6 +10,7 @@ Row i·m + c of O is ∂_θ f_c(θ, x_i). Metrics and solvers need `O d`, `Oᵀ 
     Centred      one of them less its mean row
     Rescaled     one of them in other units of the parameters
     Stacked      several of them, one below the other: the terms of a loss
+    Split        one of them on every device of a mesh, with its share of the rows
 
 `jacobian` chooses by shapes.
 """
@@ -22,7 +23,8 @@ from angd.method.jacobian.chunked import Chunked
 from angd.method.jacobian.dense import Dense
 from angd.method.jacobian.factored import Factored
 from angd.method.jacobian.matrix_free import MatrixFree
-from angd.method.jacobian.rescaled import Rescaled
+from angd.method.jacobian.rescaled import Rescaled, rescaled
+from angd.method.jacobian.split import Split
 from angd.method.jacobian.stacked import Stacked, stack
 
 __all__ = [
@@ -34,9 +36,11 @@ __all__ = [
     "Layout",
     "MatrixFree",
     "Rescaled",
+    "Split",
     "Stacked",
     "centre",
     "check_params",
     "jacobian",
+    "rescaled",
     "stack",
 ]

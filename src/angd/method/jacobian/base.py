@@ -130,6 +130,11 @@ class AbstractJacobian(eqx.Module):
         return self
 
     @property
+    def sampled(self) -> tuple[Any, ...]:
+        """Of the arrays that it holds, those with the samples along their leading axes."""
+        return ()
+
+    @property
     def centred(self) -> bool:
         """Has every component a mean row of zero?"""
         return False

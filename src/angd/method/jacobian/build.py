@@ -16,8 +16,10 @@ from angd.method.jacobian.dense import Dense
 from angd.method.jacobian.factored import Factored
 from angd.method.jacobian.leaves import hadamard_wins, pair_cost
 from angd.method.jacobian.matrix_free import MatrixFree
+from angd.method.jacobian.split import share_of, split
 from angd.method.jacobian.taps import Leaf, taps
 from angd.method.memory import note, refuse, share
+from angd.method.parallel import mesh_of
 from angd.sizes import written
 from angd.tree import count
 
@@ -52,11 +54,13 @@ def jacobian(
     params, memory = jax.tree.map(jnp.asarray, params), share() if memory is None else memory
     if form is None and n == 1 and count(params) < m and m * _row_bytes(params) <= memory:
         return Dense.forward(f, params, xs)
-    form, size, why = _asked(form, params, n * m) if form else choose(f, params, xs, n, m, memory)
-    note(f"Jacobian of {n * m:,} × {count(params):,} as {form.__name__}", size, why)
-    if form is Chunked:
-        return Chunked.of(f, params, xs, chunk_rows(params, m, memory))
-    return form.of(f, params, xs)
+    mesh = mesh_of(xs)
+    own = share_of(xs, mesh)
+    held = len(jax.tree.leaves(own)[0])  # samples on one device
+    form, size, why = _asked(form, params, held * m) if form else choose(f, params, own, held, m, memory)
+    note(f"Jacobian of {held * m:,} × {count(params):,} as {form.__name__}", size, why)
+    build = partial(Chunked.of, size=chunk_rows(params, m, memory)) if form is Chunked else form.of
+    return build(f, params, xs) if mesh is None else split(form, build, mesh, f, params, xs)
 
 
 Form = tuple[type[AbstractJacobian], float, str]  # the class, what it holds, and why it

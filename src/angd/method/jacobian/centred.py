@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian.base import AbstractJacobian, Layout, less_mean, shifted, weight_shares
 from angd.method.jacobian.dense import Dense
+from angd.method.jacobian.split import Split
 from angd.method.jacobian.symmetric import by_rows, weigh
 
 
@@ -20,7 +21,8 @@ def centre(O: AbstractJacobian, omega: Float[Array, " N"]) -> AbstractJacobian:
     """The rows of O less the ω-mean row of their component; nothing happens where that has been done."""
     if O.centred:
         return O
-    return O.centre(omega) if isinstance(O, Dense) else Centred(O, omega)
+    inner = O.inner if isinstance(O, Split) else O
+    return O.centre(omega) if isinstance(O, Dense | Split) and isinstance(inner, Dense) else Centred(O, omega)
 
 
 class Centred(AbstractJacobian):

@@ -70,24 +70,33 @@ class Chunked(AbstractJacobian):
         return lax.scan(pull, jax.tree.map(jnp.zeros_like, self.params), chunks)[0]
 
     def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
-        xs, side = self._cut(self.xs), self.size * self.components
         shift = self.mean_rows(jnp.ones(self.n_rows, self.layout.dtype)) if relative else None
+        return weigh(self.part_of_kernel(shift), scale)
+
+    def part_of_kernel(
+        self, shift: Float[Array, "m p"] | None, worker: Any = 0, workers: int = 1
+    ) -> Float[Array, "N N"]:
+        """What one of several workers adds to the kernel: some strips of its lower triangle, mirrored. A worker with a
+        long strip next has a short one."""
+        xs, side = self._cut(self.xs), self.size * self.components
 
         def rows(i: Array) -> Array:
             return shifted(self._rows(jax.tree.map(lambda x: x[i], xs)), shift)
 
-        def strip(i: Array, lower: Array) -> Array:
-            mine = rows(i)
+        def strip(turn: Array, lower: Array) -> Array:
+            i = turn * workers + jnp.where(turn % 2 == 0, worker, workers - 1 - worker)
+            mine = rows(jnp.minimum(i, self._count - 1))
 
             def put(j: Array, lower: Array) -> Array:
                 pair = mine @ rows(j).T
                 return lax.dynamic_update_slice(lower, pair, (i * side, j * side))
 
-            return lax.fori_loop(0, i + 1, put, lower)
+            return lax.fori_loop(0, jnp.where(i < self._count, i + 1, 0), put, lower)
 
         total = self._count * side
-        lower = lax.fori_loop(0, self._count, strip, jnp.zeros((total, total), self.layout.dtype))
-        return weigh(mirror(lower[: self.n_rows, : self.n_rows]), scale)
+        lower = jnp.zeros((total, total), self.layout.dtype)
+        lower = lax.fori_loop(0, -(-self._count // workers), strip, lower)
+        return mirror(lower[: self.n_rows, : self.n_rows])
 
     def gram(
         self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
@@ -111,6 +120,10 @@ class Chunked(AbstractJacobian):
 
     def dense(self) -> Float[Array, "N p"]:
         return self._from_rows(lambda rows: rows).reshape(-1, self.n_params)[: self.n_rows]
+
+    @property
+    def sampled(self) -> tuple[Any, ...]:
+        return (self.xs,)
 
     def near(self) -> "Chunked":
         if self.layout.dtype.itemsize >= 8 or self.shift is not None:

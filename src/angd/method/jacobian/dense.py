@@ -63,6 +63,10 @@ class Dense(AbstractJacobian):
         return self.matrix
 
     @property
+    def sampled(self) -> tuple[Any, ...]:
+        return (self.matrix,)
+
+    @property
     def centred(self) -> bool:
         return self.less_mean
 

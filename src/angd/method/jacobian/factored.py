@@ -5,7 +5,7 @@ sees in × out numbers per sample, or the per-sample gradients of that leaf and 
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
@@ -74,15 +74,27 @@ class Factored(AbstractJacobian):
         return self.layout.treedef.unflatten(cast)
 
     def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
-        # In double precision a common part costs no digits that anybody misses.
-        relative = (relative or self.around is not None) and self.layout.dtype.itemsize < 8
-        paired = [g for leaf in self.leaves if leaf.separate for g in leaf.groups if self._pairs(g)]
-        whole = self._paired_kernel(paired, relative) if paired else None
-        columns = [part for leaf in self.leaves for part in self._columns(leaf)]
+        relative, paired, columns = self.relative(relative), self.paired, self.columns
+        whole = paired_kernel(paired, *self._rows, relative, self.layout.dtype) if paired else None
         if whole is not None and not columns:
             return weigh(whole, scale)
         rows = side_by_side([self._less_mean(part) for part in columns] if relative else columns)
         return weigh(outer(rows.astype(self.layout.dtype), whole), scale)
+
+    def relative(self, wanted: bool = False) -> bool:
+        """Is one row near their mean taken off all before they are multiplied?"""
+        # In double precision a common part costs no digits that anybody misses.
+        return (wanted or self.around is not None) and self.layout.dtype.itemsize < 8
+
+    @property
+    def paired(self) -> list[Group]:
+        """What enters the kernel in Hadamard form."""
+        return [g for leaf in self.leaves if leaf.separate for g in leaf.groups if self._pairs(g)]
+
+    @property
+    def columns(self) -> list[Float[Array, "N width"]]:
+        """What enters the kernel as whole gradients."""
+        return [part for leaf in self.leaves for part in self._columns(leaf)]
 
     def gram(
         self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
@@ -127,6 +139,11 @@ class Factored(AbstractJacobian):
     def _less_mean(self, part: Float[Array, "N width"]) -> Float[Array, "N width"]:
         return shifted(part, jnp.mean(part.reshape(*self._rows, -1), axis=0))
 
+    @property
+    def sampled(self) -> tuple[Any, ...]:
+        around = self.around or ()
+        return (self.leaves, *((f.group, f.a, f.g) for each in around for f in each))
+
     def near(self) -> "Factored":
         if self.layout.dtype.itemsize >= 8 or self.around is not None:
             return self
@@ -137,18 +154,15 @@ class Factored(AbstractJacobian):
         leaves = in_precision(self.leaves, layout.dtype)
         return Factored(leaves=leaves, layout=layout, shape=self.shape, small=True)
 
-    def _paired_kernel(self, groups: list[Group], relative: bool) -> Float[Array, "N N"]:
-        """Sum of Hadamard forms, over blocks of samples small enough for the cache."""
-        n, m = self._rows
-        size = min(n, max(8, BLOCK // (m * max(g.a.shape[3] for g in groups))))
-        pairs = [Relative.of(g) if relative else Plain.of(g) for g in groups]
 
-        def tile(i: Array, j: Array) -> Float[Array, "N N"]:
-            return sum_of(taken(p, i, size).against(taken(p, j, size)) for p in pairs)
+def paired_kernel(
+    groups: list[Group], n: int, m: int, relative: bool, dtype: Any, worker: Any = 0, workers: int = 1
+) -> Float[Array, "N N"]:
+    """Sum of Hadamard forms, over blocks of samples small enough for the cache; or what one of several workers adds."""
+    size = min(n, max(8, BLOCK // (m * max(g.a.shape[3] for g in groups))))
+    pairs = [Relative.of(g) if relative else Plain.of(g) for g in groups]
 
-        return tiled(n, size, m, tile, self.layout.dtype)
+    def tile(i: Array, j: Array) -> Float[Array, "N N"]:
+        return reduce(jnp.add, (taken(p, i, size).against(taken(p, j, size)) for p in pairs))
 
-
-def sum_of(parts: Iterable[Array]) -> Array:
-    """Without a zero to begin with."""
-    return reduce(jnp.add, parts)
+    return tiled(n, size, m, tile, dtype, worker, workers)

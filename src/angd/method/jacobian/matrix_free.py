@@ -45,17 +45,7 @@ class MatrixFree(AbstractJacobian):
         return pulled(self.f, self.params, y, self.xs)
 
     def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
-        shift = self.mean_rows(jnp.ones(self.n_rows, self.layout.dtype)) if relative else None
-
-        def column(e: Float[Array, " N"]) -> Float[Array, " N"]:
-            row = self.layout.ravel(self.rmatvec(e.reshape(self.shape)))
-            if shift is None:
-                return self.matvec(self.layout.unravel(row)).reshape(-1)
-            row = row - e.reshape(-1, self.components).sum(axis=0) @ shift
-            pushed = self.matvec(self.layout.unravel(row)).reshape(-1, self.components)
-            return (pushed - (shift @ row)[None, :]).reshape(-1)
-
-        return weigh(self._map(column, self.n_rows), scale)
+        return weigh(kernel_by_products(self, relative), scale)
 
     def gram(
         self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
@@ -70,7 +60,7 @@ class MatrixFree(AbstractJacobian):
             pulled = self.layout.ravel(self.rmatvec(y.reshape(self.shape)))
             return pulled if shift is None else pulled - y.sum(axis=0) @ shift
 
-        return self._map(column, self.n_params)
+        return _map(column, self.n_params, self.layout.dtype)
 
     def squares(self, weights: Float[Array, " N"], shift: Float[Array, "m p"] | None = None) -> Float[Array, " p"]:
         def add(k: Array, total: Array) -> Array:
@@ -82,12 +72,36 @@ class MatrixFree(AbstractJacobian):
         return lax.fori_loop(0, self.n_rows, add, jnp.zeros(self.n_params, self.layout.dtype))
 
     def dense(self) -> Float[Array, "N p"]:
-        return self._map(lambda e: self.layout.ravel(self.rmatvec(e.reshape(self.shape))), self.n_rows)
 
-    def _map(self, f: Callable[[Array], Array], count: int) -> Float[Array, "count width"]:
-        """Rows f(e_k), k < count, of unit vectors."""
+        def row(e: Float[Array, " N"]) -> Float[Array, " p"]:
+            return self.layout.ravel(self.rmatvec(e.reshape(self.shape)))
 
-        def unit(k: Array) -> Array:
-            return f((jnp.arange(count) == k).astype(self.layout.dtype))
+        return _map(row, self.n_rows, self.layout.dtype)
 
-        return lax.map(unit, jnp.arange(count), batch_size=min(COLUMNS, count))
+    @property
+    def sampled(self) -> tuple[Any, ...]:
+        return (self.xs,)
+
+
+def kernel_by_products(O: AbstractJacobian, relative: bool) -> Float[Array, "N N"]:
+    """O Oᵀ, column by column, from `O d` and `Oᵀ y`; `relative` as in `kernel`."""
+    shift = O.mean_rows(jnp.ones(O.n_rows, O.layout.dtype)) if relative else None
+
+    def column(e: Float[Array, " N"]) -> Float[Array, " N"]:
+        row = O.layout.ravel(O.rmatvec(e.reshape(O.shape)))
+        if shift is None:
+            return O.matvec(O.layout.unravel(row)).reshape(-1)
+        row = row - e.reshape(-1, O.components).sum(axis=0) @ shift
+        pushed = O.matvec(O.layout.unravel(row)).reshape(-1, O.components)
+        return (pushed - (shift @ row)[None, :]).reshape(-1)
+
+    return _map(column, O.n_rows, O.layout.dtype)
+
+
+def _map(f: Callable[[Array], Array], count: int, dtype: Any) -> Float[Array, "count width"]:
+    """Rows f(e_k), k < count, of unit vectors."""
+
+    def unit(k: Array) -> Array:
+        return f((jnp.arange(count) == k).astype(dtype))
+
+    return lax.map(unit, jnp.arange(count), batch_size=min(COLUMNS, count))

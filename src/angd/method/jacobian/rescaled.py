@@ -1,13 +1,35 @@
 """O with its columns multiplied: the Jacobian in other units of the parameters."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian.base import AbstractJacobian, Layout
+from angd.method.jacobian.centred import Centred
+from angd.method.jacobian.split import Split
+from angd.method.jacobian.stacked import Stacked
 from angd.method.jacobian.symmetric import outer, weigh
+
+
+def rescaled(O: AbstractJacobian, s: Float[Array, " p"]) -> AbstractJacobian:
+    """O diag(s); on a mesh every device multiplies its own rows."""
+    if _is_split(O):
+        if isinstance(O, Centred):
+            return Centred(rescaled(O.inner, s), O.omega)
+        if isinstance(O, Stacked):
+            return replace(O, parts=tuple(rescaled(part, s) for part in O.parts))
+        if isinstance(O, Split):
+            return replace(O, inner=Rescaled(O.inner, s))
+    return Rescaled(O, s)
+
+
+def _is_split(O: AbstractJacobian) -> bool:
+    if isinstance(O, Stacked):
+        return all(map(_is_split, O.parts))
+    return _is_split(O.inner) if isinstance(O, Centred) else isinstance(O, Split)
 
 
 class Rescaled(AbstractJacobian):
@@ -39,6 +61,10 @@ class Rescaled(AbstractJacobian):
     ) -> Float[Array, "p p"]:
         inner = None if shift is None else shift / self.s[None, :]
         return weigh(self.inner.gram(scale, inner), self.s)
+
+    @property
+    def sampled(self) -> tuple[Any, ...]:
+        return self.inner.sampled
 
     @property
     def centred(self) -> bool:

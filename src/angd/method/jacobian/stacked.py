@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PyTree
 from angd.method.jacobian.base import AbstractJacobian, Layout
 from angd.method.jacobian.dense import Dense
 from angd.method.jacobian.factored import Factored
+from angd.method.jacobian.split import Split, joined
 from angd.method.jacobian.symmetric import weigh
 from angd.method.memory import share
 from angd.tree import add
@@ -107,7 +108,12 @@ def stack(parts: Sequence[AbstractJacobian], keep: bool = False) -> AbstractJaco
     if len(parts) == 1:
         return parts[0]
     layout, shape = parts[0].layout, (sum(math.prod(part.shape) for part in parts),)
-    fits = shape[0] * layout.size * layout.dtype.itemsize <= share() and not keep
+    spread = [part for part in parts if isinstance(part, Split)]
+    devices = spread[0].mesh.size if spread else 1
+    fits = shape[0] * layout.size * layout.dtype.itemsize <= devices * share() and not keep
+    held = [part.inner if isinstance(part, Split) else part for part in parts]
+    if len(spread) == len(parts) and all(isinstance(O, Dense) or (fits and isinstance(O, Factored)) for O in held):
+        return joined(spread)
     if all(isinstance(part, Dense) or (fits and isinstance(part, Factored)) for part in parts):
         return Dense(matrix=jnp.concatenate([part.dense() for part in parts]), layout=layout, shape=shape)
     return Stacked(parts=tuple(parts), layout=layout, shape=shape)

@@ -39,27 +39,42 @@ def outer(rows: Float[Array, "n p"], onto: Float[Array, "n n"] | None = None) ->
     return whole
 
 
-def tiled(n: int, size: int, m: int, tile: Callable[[Array, Array], Array], dtype: Any = float) -> Float[Array, "N N"]:
+def tiled(
+    n: int, size: int, m: int, tile: Callable[[Array, Array], Array], dtype: Any, worker: Any = 0, workers: int = 1
+) -> Float[Array, "N N"]:
     """The symmetric matrix of n samples with m rows each, whose tile at the samples i and j, each the first of `size`,
-    is `tile(i, j)`.
+    is `tile(i, j)`; or what one of several workers adds to it, who do as many tiles each.
 
     It is written into one buffer. The last tiles begin earlier, so that they end with the matrix.
     """
-    starts = np.minimum(np.arange(-(-n // size)) * size, n - size)
-    first, second = (jnp.asarray(starts[k]) for k in np.tril_indices(len(starts)))
+    begins = np.arange(-(-n // size)) * size  # where a tile has rows that no earlier one has
+    starts, new = jnp.asarray(np.minimum(begins, n - size)), jnp.asarray(begins)
+    rows, columns = (jnp.asarray(k) for k in np.tril_indices(len(begins)))
+    within = jnp.arange(size * m) // m
 
-    def write(k: Array, whole: Array) -> Array:
-        i, j = first[k], second[k]
+    def write(turn: Array, whole: Array) -> Array:
+        k = turn * workers + worker
+        i, j = starts[rows[k]], starts[columns[k]]
         part = tile(i, j)
-        return _put(whole, jnp.where(i == j, mirror(part), part), (i * m, j * m))
+        part, at = jnp.where(i == j, mirror(part), part), (i * m, j * m)
+        if workers == 1:
+            return _put(whole, part, at)
+        own = (i + within >= new[rows[k]])[:, None] & (j + within >= new[columns[k]])[None, :] & (k < len(rows))
+        part = jnp.where(own, part, 0)
+        return _added(_added(whole, part, at), jnp.where(i == j, 0, part).T, at[::-1])
 
-    return lax.fori_loop(0, len(first), write, jnp.zeros((n * m, n * m), dtype))
+    return lax.fori_loop(0, -(-len(rows) // workers), write, jnp.zeros((n * m, n * m), dtype))
 
 
 def _put(whole: Float[Array, "n n"], part: Float[Array, "r c"], at: tuple[Any, Any]) -> Float[Array, "n n"]:
     """A block, and its mirror image."""
     whole = lax.dynamic_update_slice(whole, part.T, at[::-1])
     return lax.dynamic_update_slice(whole, part, at)
+
+
+def _added(whole: Float[Array, "n n"], part: Float[Array, "r c"], at: tuple[Any, Any]) -> Float[Array, "n n"]:
+    """A block more."""
+    return lax.dynamic_update_slice(whole, lax.dynamic_slice(whole, at, part.shape) + part, at)
 
 
 def by_rows(K: Float[Array, "n k"], f: Callable[[Array, Rows], Array]) -> Float[Array, "n k"]:

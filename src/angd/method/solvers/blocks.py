@@ -20,7 +20,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from angd.method.jacobian import AbstractJacobian, Centred, Factored, Stacked
+from angd.method.jacobian import AbstractJacobian, Centred, Factored, Split, Stacked
 from angd.method.jacobian.leaves import rows
 from angd.method.jacobian.taps import Group, Leaf
 from angd.method.jacobian.taps.report import WHOLE
@@ -106,7 +106,7 @@ def _per_use(group: Group, omega: Float[Array, "n m"]) -> Float[Array, "n c"]:
 
 def _parts(O: AbstractJacobian) -> list[Factored]:
     O = O.inner if isinstance(O, Centred) else O
-    parts = O.parts if isinstance(O, Stacked) else (O,)
+    parts = [part.whole if isinstance(part, Split) else part for part in (O.parts if isinstance(O, Stacked) else (O,))]
     factored = [part for part in parts if isinstance(part, Factored)]
     if len(factored) < len(parts):
         forms = " and ".join(sorted({type(part).__name__ for part in parts}))

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from angd.method.jacobian import Rescaled
+from angd.method.jacobian import rescaled
 from angd.method.solvers.base import AbstractSolver, Solution
 from angd.method.system import AbstractSystem, Gram, Rows
 
@@ -74,7 +74,7 @@ class Scaled(AbstractSolver):
 
 
 def _rescaled(system: AbstractSystem, s: Float[Array, "p"]) -> AbstractSystem:
-    O = Rescaled(system.O, s)
+    O = rescaled(system.O, s)
     if isinstance(system, Rows):
         return Rows(O=O, b=system.b, omega=system.omega, centred=system.centred)
     return Gram(O=O, v=_times(system, s, system.right_side()), omega=system.omega, centred=system.centred)

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from angd.method.parallel import spread
 from angd.method.samples import Samples
 from angd.problems.pinn.domains import Faces
 from angd.problems.pinn.problem import INTERIOR, Problem
@@ -127,7 +128,7 @@ class Adaptive(Sampler):
     def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
         samples = Uniform(**self.counts)(key, problem, params)
         n = self.counts[INTERIOR]
-        candidates = _uniform(_named(key, "pool"), problem.domain, self.pool * n)
+        candidates = spread(_uniform(_named(key, "pool"), problem.domain, self.pool * n), params)
         r = jax.vmap(problem.residuals[INTERIOR], (None, 0))(params, candidates)
         size = jnp.sqrt(jnp.sum(r.reshape(self.pool * n, -1) ** 2, axis=1)) ** self.power
         density = size / jnp.mean(size) + self.floor
