@@ -85,6 +85,8 @@ def test_tiles_make_a_symmetric_matrix(n, size, m):
     whole = tiled(n, size, m, tile)
     assert np.allclose(whole, rows.reshape(-1, 4) @ rows.reshape(-1, 4).T, rtol=1e-13, atol=1e-13)
     assert np.array_equal(whole, whole.T)
+    shared = sum(tiled(n, size, m, tile, worker=worker, workers=3) for worker in range(3))
+    assert np.allclose(shared, whole, rtol=1e-13, atol=1e-13)
 
 
 SOLVERS = {

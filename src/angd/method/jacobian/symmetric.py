@@ -40,7 +40,13 @@ def outer(rows: Float[Array, "n p"], onto: Float[Array, "n n"] | None = None) ->
 
 
 def tiled(
-    n: int, size: int, m: int, tile: Callable[[Array, Array], Array], dtype: Any, worker: Any = 0, workers: int = 1
+    n: int,
+    size: int,
+    m: int,
+    tile: Callable[[Array, Array], Array],
+    dtype: Any = float,
+    worker: Any = 0,
+    workers: int = 1,
 ) -> Float[Array, "N N"]:
     """The symmetric matrix of n samples with m rows each, whose tile at the samples i and j, each the first of `size`,
     is `tile(i, j)`; or what one of several workers adds to it, who do as many tiles each.
