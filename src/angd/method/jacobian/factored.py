@@ -21,12 +21,12 @@ from angd.method.jacobian.hadamard import Plain, Relative, taken
 from angd.method.jacobian.leaves import (
     Fluctuation,
     backward,
-    block,
     forward,
     hadamard_wins,
     rows,
     side_by_side,
 )
+from angd.method.jacobian.panels import Columns, add_products, columns_of
 from angd.method.jacobian.symmetric import outer, tiled, weigh, weigh_rows
 from angd.method.jacobian.taps import Group, Leaf, taps
 from angd.tree import in_precision
@@ -79,10 +79,8 @@ class Factored(AbstractJacobian):
         paired = [g for leaf in self.leaves if leaf.separate for g in leaf.groups if self._pairs(g)]
         whole = self._paired_kernel(paired, relative) if paired else None
         columns = [part for leaf in self.leaves for part in self._columns(leaf)]
-        if whole is not None and not columns:
-            return weigh(whole, scale)
-        rows = side_by_side([self._less_mean(part) for part in columns] if relative else columns)
-        return weigh(outer(rows.astype(self.layout.dtype), whole), scale)
+        change = self._less_mean if relative else lambda part: part
+        return weigh(add_products(columns, self.n_rows, self.layout.dtype, whole, change), scale)
 
     def gram(
         self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
@@ -115,11 +113,11 @@ class Factored(AbstractJacobian):
     def _rows(self) -> tuple[int, int]:
         return self.shape[0], math.prod(self.shape[1:])
 
-    def _columns(self, leaf: Leaf) -> list[Float[Array, "N width"]]:
+    def _columns(self, leaf: Leaf) -> list[Columns]:
         """The part of a leaf that enters the kernel as whole gradients."""
         if not leaf.separate:
-            return [rows(leaf, *self._rows, self.layout.dtype)]
-        return [block(g).reshape(self.n_rows, -1) for g in leaf.groups if not self._pairs(g)]
+            return [Columns(math.prod(leaf.shape), lambda: rows(leaf, *self._rows, self.layout.dtype))]
+        return [columns_of(g, self.n_rows) for g in leaf.groups if not self._pairs(g)]
 
     def _pairs(self, group: Group) -> bool:
         return self.small or hadamard_wins(group)
