@@ -19,6 +19,7 @@ from angd.method.jacobian.taps import Group
 
 BYTES = 16 * 2**20  # of a panel
 FEWEST = 512  # columns, so that adding a product costs less than the product
+BLOCKS = 4  # along each side of a product: more would take long to compile for so many of them
 
 Change = Callable[[Float[Array, "N width"]], Float[Array, "N width"]]
 
@@ -52,6 +53,9 @@ def add_products(
         if part.width > limit and part.group is not None:
             whole = _by_slices(part.group, limit, n_rows, whole, change)
             continue
+        if part.width >= FEWEST:  # made block by block where the product wants it, without a copy
+            whole = outer(change(part.make()).astype(dtype), whole, BLOCKS)
+            continue
         if panel and width + part.width > limit:
             whole, panel, width = outer(_joined(panel, dtype, change), whole), [], 0
         panel, width = [*panel, part], width + part.width
@@ -75,6 +79,6 @@ def _by_slices(
     def add(k: Array, whole: Array) -> Array:
         some = lax.dynamic_slice_in_dim(padded, k * step, step, axis=4)
         cut = eqx.tree_at(lambda group: getattr(group, name), group, some)
-        return outer(change(block(cut).reshape(n_rows, -1)).astype(whole.dtype), whole)
+        return outer(change(block(cut).reshape(n_rows, -1)).astype(whole.dtype), whole, BLOCKS)
 
     return lax.fori_loop(0, count, add, whole)
