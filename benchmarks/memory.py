@@ -142,6 +142,8 @@ def residual(case: Case, params: Any, samples: angd.Samples, d: Any) -> jax.Arra
 def reduced(case: Case) -> float:
     """The same way on a small problem, against the normal equations as a matrix."""
     params, samples = start(*REDUCED)
+    if isinstance(case.solver, angd.Iterative):
+        case = eqx.tree_at(lambda c: c.solver, case, angd.Iterative(case.solver.damping, 1e-12, 1000))
     d = ravel_pytree(direction(case, params, samples, TIGHT))[0]
     flat, unravel = ravel_pytree(params)
     O = np.asarray(jax.vmap(jax.grad(lambda v, x: case.rows(unravel(v), x)), (None, 0))(flat, samples.x))

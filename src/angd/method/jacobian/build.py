@@ -16,6 +16,7 @@ from angd.method.jacobian.dense import Dense
 from angd.method.jacobian.factored import Factored
 from angd.method.jacobian.leaves import hadamard_wins, pair_cost
 from angd.method.jacobian.matrix_free import MatrixFree
+from angd.method.jacobian.panels import BYTES
 from angd.method.jacobian.split import share_of, split
 from angd.method.jacobian.taps import Leaf, taps
 from angd.method.memory import note, refuse, share
@@ -84,11 +85,26 @@ def choose(f: Callable[..., Any], params: PyTree, xs: PyTree, n: int, m: int, me
         return Factored, factors, f"{rows}, more than {limit}; layer factors fit"
     if factors <= memory and _kernel_cost(leaves) < GAIN * sum(math.prod(leaf.shape) for leaf in leaves):
         return Factored, factors, f"its kernel is cheaper from layer factors than from rows of {written(n * row)}"
+    if factors <= memory and _panels_win(n * m, n * row, factors, params):
+        return (
+            Factored,
+            factors,
+            f"its kernel is formed from some columns at a time, not from rows of {written(n * row)}",
+        )
     if n * row <= memory:
         return Dense, n * row, f"its rows stay below {limit}, and layer factors gain nothing"
     if FEWEST * row <= memory:
         return Chunked, chunk_rows(params, m, memory) * row, f"{rows}, layer factors {written(factors)}: above {limit}"
     return MatrixFree, 0, f"{FEWEST} of its rows would take {written(FEWEST * row)}, more than {limit}"
+
+
+def _panels_win(rows: int, size: float, factors: float, params: PyTree) -> bool:
+    """Is the kernel the matrix of the system, and are its rows too many for the cache?
+
+    In single precision rows are centred as a matrix, which loses no digits.
+    """
+    double = all(leaf.dtype.itemsize >= 8 for leaf in jax.tree.leaves(params))
+    return double and rows < count(params) and size > BYTES and factors < GAIN * size
 
 
 def chunk_rows(params: PyTree, m: int, memory: float) -> int:

@@ -21,12 +21,12 @@ from angd.method.jacobian.hadamard import Plain, Relative, taken
 from angd.method.jacobian.leaves import (
     Fluctuation,
     backward,
-    block,
     forward,
     hadamard_wins,
     rows,
     side_by_side,
 )
+from angd.method.jacobian.panels import Columns, add_products, columns_of
 from angd.method.jacobian.symmetric import outer, tiled, weigh, weigh_rows
 from angd.method.jacobian.taps import Group, Leaf, taps
 from angd.tree import in_precision
@@ -74,12 +74,10 @@ class Factored(AbstractJacobian):
         return self.layout.treedef.unflatten(cast)
 
     def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
-        relative, paired, columns = self.relative(relative), self.paired, self.columns
+        relative, paired = self.relative(relative), self.paired
         whole = paired_kernel(paired, *self._rows, relative, self.layout.dtype) if paired else None
-        if whole is not None and not columns:
-            return weigh(whole, scale)
-        rows = side_by_side([self._less_mean(part) for part in columns] if relative else columns)
-        return weigh(outer(rows.astype(self.layout.dtype), whole), scale)
+        change = self._less_mean if relative else lambda part: part
+        return weigh(add_products(self.columns, self.n_rows, self.layout.dtype, whole, change), scale)
 
     def relative(self, wanted: bool = False) -> bool:
         """Is one row near their mean taken off all before they are multiplied?"""
@@ -92,7 +90,7 @@ class Factored(AbstractJacobian):
         return [g for leaf in self.leaves if leaf.separate for g in leaf.groups if self._pairs(g)]
 
     @property
-    def columns(self) -> list[Float[Array, "N width"]]:
+    def columns(self) -> list[Columns]:
         """What enters the kernel as whole gradients."""
         return [part for leaf in self.leaves for part in self._columns(leaf)]
 
@@ -127,11 +125,11 @@ class Factored(AbstractJacobian):
     def _rows(self) -> tuple[int, int]:
         return self.shape[0], math.prod(self.shape[1:])
 
-    def _columns(self, leaf: Leaf) -> list[Float[Array, "N width"]]:
+    def _columns(self, leaf: Leaf) -> list[Columns]:
         """The part of a leaf that enters the kernel as whole gradients."""
         if not leaf.separate:
-            return [rows(leaf, *self._rows, self.layout.dtype)]
-        return [block(g).reshape(self.n_rows, -1) for g in leaf.groups if not self._pairs(g)]
+            return [Columns(math.prod(leaf.shape), lambda: rows(leaf, *self._rows, self.layout.dtype))]
+        return [columns_of(g, self.n_rows) for g in leaf.groups if not self._pairs(g)]
 
     def _pairs(self, group: Group) -> bool:
         return self.small or hadamard_wins(group)

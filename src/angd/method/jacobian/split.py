@@ -162,7 +162,7 @@ class Split(AbstractJacobian):
         """A device's part of the kernel: some columns of the leaves that enter whole, some blocks of the others."""
         relative, total = O.relative(relative), jnp.zeros((self.n_rows,) * 2, self.layout.dtype)
         if O.columns:
-            rows = self._exchanged(side_by_side(O.columns))
+            rows = self._exchanged(side_by_side([part.make() for part in O.columns]))
             mean = jnp.mean(rows.reshape(-1, self.components, rows.shape[1]), axis=0)
             total += outer(shifted(rows, mean) if relative else rows)
         if O.paired:

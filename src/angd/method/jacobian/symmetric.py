@@ -25,10 +25,10 @@ def mirror(lower: Float[Array, "n n"]) -> Float[Array, "n n"]:
     return jnp.tril(lower) + jnp.tril(lower, -1).T
 
 
-def outer(rows: Float[Array, "n p"], onto: Float[Array, "n n"] | None = None) -> Float[Array, "n n"]:
+def outer(rows: Float[Array, "n p"], onto: Float[Array, "n n"] | None = None, most: int = MOST) -> Float[Array, "n n"]:
     """`M Mᵀ`, added to `onto` where that is given; in one buffer, block by block."""
     n = rows.shape[0]
-    stops = [round(s) for s in np.linspace(0, n, max(1, min(MOST, n // SMALLEST)) + 1)]
+    stops = [round(s) for s in np.linspace(0, n, max(1, min(most, n // SMALLEST)) + 1)]
     blocks = [rows[i:j] for i, j in pairwise(stops)]
     whole = jnp.zeros((n, n), rows.dtype) if onto is None else onto
     for i, j in zip(*np.tril_indices(len(blocks)), strict=True):
