@@ -49,7 +49,7 @@ def _devices(count: int, kind: str) -> str:
     return f"{count} {kind} device" + "s" * (count != 1)
 
 
-def mesh_of(machines: Machines) -> Any:
+def joint_mesh(machines: Machines) -> Any:
     """The devices over which samples are split: as many of every process, None where nothing is split."""
     if not machines.is_mesh:
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from angd import address
 from angd.program.hosts import join
-from angd.program.machines import Machines, mesh_of
+from angd.program.machines import Machines, joint_mesh
 from angd.program.terminal import tell
 from angd.train.cache import keep_compiled, keep_nothing
 from angd.train.config import Config
@@ -43,7 +43,7 @@ def begin(precision: str, cache: bool = True, machines: Machines = ALONE) -> Any
         wanted = os.environ.get("JAX_PLATFORMS", "")
         why = f"JAX_PLATFORMS={wanted} asks for devices that are not here" if wanted else str(error)
         raise ValueError(f"JAX finds no device: {why}.") from None
-    return mesh_of(machines)
+    return joint_mesh(machines)
 
 
 def opened(config: Config, cache: bool = True) -> tuple[Config, Any, Any]:

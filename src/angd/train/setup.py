@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, PyTree
 
-from angd.method.parallel import replicate
+from angd.method import parallel
 from angd.problems.evaluation import Evaluation, Evaluator
 from angd.problems.samplers import Spread
 from angd.problems.solution import Solution
@@ -45,8 +45,9 @@ class Setup:
         """The same with samples split over devices and parameters on all of them."""
         if mesh is None:
             return self
-        phases = [replace(phase, sampler=Spread.over(phase.sampler, mesh)) for phase in self.phases]
-        return replace(self, phases=phases, params=replicate(self.params, mesh), mesh=mesh)
+        row = parallel.mesh(mesh.devices.ravel())  # whatever its axes are called
+        phases = [replace(phase, sampler=Spread.over(phase.sampler, row)) for phase in self.phases]
+        return replace(self, phases=phases, params=parallel.replicate(self.params, row), mesh=row)
 
     def placed(self, state: TrainState) -> TrainState:
         """A state that was read from a file, on the devices of this run, however many wrote it."""
