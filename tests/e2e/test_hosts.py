@@ -155,10 +155,12 @@ def test_sigterm_to_one_stops_both_with_everything_saved(tmp_path, victim):
 @pytest.mark.slow
 def test_a_run_goes_on_on_any_number_of_devices_and_processes(tmp_path):
     resume = ["run", "--resume", "out", "--quiet", "--steps"]
-    completed([*HEAT, "--out", "out", "--steps", "5", *TWO], tmp_path)
+    (other := tmp_path / "other").mkdir()  # process 1 sees nothing of the folder
+    completed([*HEAT, "--out", "out", "--steps", "5", *TWO], [tmp_path, other])
     complete([*resume, "10"], tmp_path)
     complete([*resume, "15", "--devices", "2"], tmp_path)
-    completed([*resume, "20", *TWO], tmp_path)
+    completed([*resume, "20", *TWO], [tmp_path, other])
+    assert list(other.iterdir()) == []
     complete([*resume, "25", "--devices", "4"], tmp_path)
     complete([*HEAT, "--out", "one", "--steps", "25", "--quiet"], tmp_path)
     assert_equal_numbers(tmp_path / "out", tmp_path / "one")

@@ -1,6 +1,7 @@
 """What a process of the program does once: precision, devices, the task of a configuration. Imports nothing heavy."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,13 @@ def agreed(config: Config | None, mesh: Any) -> Config:
         raise ValueError("The processes were given different commands: give all of them the same.")
     jax.config.update("jax_enable_x64", theirs.precision == "f64")
     return theirs if config is None else config
+
+
+def shared_path(mesh: Any, choose: Callable[[], Path]) -> Path:
+    """The path that process 0 chooses."""
+    from angd.train.hosts.peers import peers_of
+
+    return Path(peers_of(mesh).found(lambda: str(choose())))
 
 
 def _without_place(config: Config) -> dict[str, Any]:
