@@ -42,9 +42,9 @@ class RunOptions:
     """
 
     examples: ClassVar[tuple[str, ...]] = (
-        "angd run heat                             # a first try, some seconds",
-        "angd run burgers energy --damping 1e-3    # an option of the recipe",
-        "angd run --resume runs/burgers-energy-0 --devices all   # go on, on all devices",
+        "angd run heat                                        # a first try, some seconds",
+        "angd run burgers energy --damping 1e-3               # an option of the recipe",
+        "angd run --resume runs/heat-energy-0 --devices all   # go on, on all devices",
     )
 
     of_recipe: ClassVar[bool] = True
