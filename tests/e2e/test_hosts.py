@@ -229,7 +229,7 @@ from angd.problems.pinn import Box
 recipe = angd.recipes.Adam(interior=32, condition=8)
 mesh = angd.parallel.mesh()
 fit = angd.fit("heat", recipe, steps=5, mesh=mesh, progress=False)
-print(f"{fit(jax.numpy.array([0.3, 0.4]))[0]:.14f}", flush=True)
+print(f"{fit(jax.numpy.array([[0.3, 0.4]])).item():.14f}", flush=True)
 fit = angd.fit("heat", recipe, steps=10**6, mesh=mesh, progress=False, folder="out")
 print(fit.result, flush=True)
 """
@@ -247,6 +247,7 @@ def test_fit_works_in_a_script_on_two_processes_and_stops_at_a_signal_to_one(tmp
         deadline, metrics = time.monotonic() + 180, tmp_path / "out" / "metrics.jsonl"
         while not (metrics.exists() and metrics.read_bytes().count(b"\n") > 3):
             assert time.monotonic() < deadline
+            assert all(process.poll() is None for process in started)
             time.sleep(0.1)
         started[1].send_signal(signal.SIGTERM)
         said = [process.communicate(timeout=60)[0].strip().split("\n") for process in started]
@@ -254,7 +255,7 @@ def test_fit_works_in_a_script_on_two_processes_and_stops_at_a_signal_to_one(tmp
         for process in started:
             process.kill()
     one = angd.fit("heat", angd.recipes.Adam(interior=32, condition=8), steps=5, progress=False)
-    value = float(one(jax.numpy.array([0.3, 0.4]))[0])
+    value = one(jax.numpy.array([[0.3, 0.4]])).item()
     for lines in said:
         assert lines[-1] == "terminated"
         assert any(_is_near(line, value) for line in lines), (lines, value)
