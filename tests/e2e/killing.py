@@ -118,16 +118,18 @@ class Program:
 
 @contextlib.contextmanager
 def job(commands, home, moments):
-    """A command, or one for each process, on this machine's loopback; none of the processes outlives the `with`."""
+    """A command, or one for each process, in one folder or in one for each, on this machine's loopback; none of the
+    processes outlives the `with`."""
     commands = commands if isinstance(commands[0], list) else [commands] * len(moments)
+    homes = home if isinstance(home, list) else [home] * len(moments)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        place = f"127.0.0.1:{free.getsockname()[1]}"
+        address = f"127.0.0.1:{free.getsockname()[1]}"
     with contextlib.ExitStack() as held:
-        together = ["--coordinator", place, "--processes", len(moments), "--process"]
+        together = ["--coordinator", address, "--processes", len(moments), "--process"]
         yield [
-            held.enter_context(Program([*command, *together, i], home, moment))
-            for i, (command, moment) in enumerate(zip(commands, moments, strict=True))
+            held.enter_context(Program([*command, *together, i], place, moment))
+            for i, (command, place, moment) in enumerate(zip(commands, homes, moments, strict=True))
         ]
 
 

@@ -3,6 +3,9 @@
 import random
 import shutil
 import signal
+import socket
+import subprocess
+import sys
 import time
 
 import jax
@@ -10,6 +13,7 @@ import numpy as np
 import pytest
 from killing import Moment, assert_same, assert_whole, at_work, complete, job, kill, writing
 
+import angd
 from angd.program.main import main
 from angd.train.checkpoint import Checkpoints
 from angd.train.folder import RunFolder
@@ -117,7 +121,9 @@ def test_ten_kills_of_one_of_two_end_the_other_and_lose_nothing(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_frozen_process_is_noticed_by_the_heartbeat(tmp_path, victim):
-    end = struck([*HEAT, "--steps", "4000", *TWO, "--out", "out"], tmp_path, victim, at_work(random.Random(2)), 19)
+    end = struck(
+        [*HEAT, "--steps", "4000", *TWO, "--out", "out"], tmp_path, victim, at_work(random.Random(2)), signal.SIGSTOP
+    )
     assert_noticed(end, victim)
 
 
@@ -141,17 +147,20 @@ def test_sigterm_to_one_stops_both_with_everything_saved(tmp_path, victim):
     command = [*HEAT, "--steps", "4000", *TWO, "--checkpoint-seconds", "1e9", "--out", "out"]
     code, error, _ = struck(command, tmp_path, victim, at_work(random.Random(4)), signal.SIGTERM)
     assert code == 128 + signal.SIGTERM, error
-    assert state_of(tmp_path / "out")[1] == RunFolder(tmp_path / "out").records()[-1].step
-    assert RunFolder(tmp_path / "out").read("summary.json")["result"].startswith("terminated; go on with")
+    run = RunFolder(tmp_path / "out")
+    assert state_of(run.path)[1] == run.records()[-1].step
+    assert (run.read("summary.json") or {})["result"].startswith("terminated; go on with")
 
 
 @pytest.mark.slow
 def test_a_run_goes_on_on_any_number_of_devices_and_processes(tmp_path):
     resume = ["run", "--resume", "out", "--quiet", "--steps"]
-    completed([*HEAT, "--out", "out", "--steps", "5", *TWO], tmp_path)
+    (other := tmp_path / "other").mkdir()  # process 1 sees nothing of the folder
+    completed([*HEAT, "--out", "out", "--steps", "5", *TWO], [tmp_path, other])
     complete([*resume, "10"], tmp_path)
     complete([*resume, "15", "--devices", "2"], tmp_path)
-    completed([*resume, "20", *TWO], tmp_path)
+    completed([*resume, "20", *TWO], [tmp_path, other])
+    assert list(other.iterdir()) == []
     complete([*resume, "25", "--devices", "4"], tmp_path)
     complete([*HEAT, "--out", "one", "--steps", "25", "--quiet"], tmp_path)
     assert_equal_numbers(tmp_path / "out", tmp_path / "one")
@@ -204,3 +213,58 @@ def test_processes_with_different_commands_are_refused(tmp_path, options, words)
     assert [code for code, _, _ in ends] == [2, 2], ends
     assert all(words in error for _, _, error in ends)
     assert not (tmp_path / "out").exists()
+
+
+SCRIPT = """
+import sys
+import jax
+
+jax.config.update("jax_num_cpu_devices", 2)
+jax.config.update("jax_enable_x64", True)
+jax.distributed.initialize(sys.argv[1], 2, int(sys.argv[2]), heartbeat_timeout_seconds=30)
+
+import angd
+from angd.problems.pinn import Box
+
+recipe = angd.recipes.Adam(interior=32, condition=8)
+mesh = angd.parallel.mesh()
+fit = angd.fit("heat", recipe, steps=5, mesh=mesh, progress=False)
+print(f"{fit(jax.numpy.array([[0.3, 0.4]])).item():.14f}", flush=True)
+fit = angd.fit("heat", recipe, steps=10**6, mesh=mesh, progress=False, folder="out")
+print(fit.result, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_fit_works_in_a_script_on_two_processes_and_stops_at_a_signal_to_one(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [sys.executable, "script.py", place]
+    started = [subprocess.Popen([*command, str(i)], cwd=tmp_path, stdout=subprocess.PIPE, text=True) for i in range(2)]
+    try:
+        deadline, metrics = time.monotonic() + 180, tmp_path / "out" / "metrics.jsonl"
+        while not (metrics.exists() and metrics.read_bytes().count(b"\n") > 3):
+            assert time.monotonic() < deadline
+            assert all(process.poll() is None for process in started)
+            time.sleep(0.1)
+        started[1].send_signal(signal.SIGTERM)
+        said = [process.communicate(timeout=60)[0].strip().split("\n") for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    one = angd.fit("heat", angd.recipes.Adam(interior=32, condition=8), steps=5, progress=False)
+    value = one(jax.numpy.array([[0.3, 0.4]])).item()
+    for lines in said:
+        assert lines[-1] == "terminated"
+        assert any(_is_near(line, value) for line in lines), (lines, value)
+    assert state_of(tmp_path / "out")[1] == RunFolder(tmp_path / "out").records()[-1].step
+
+
+def _is_near(line, value):
+    """Is it the number? Gloo prints on standard output too."""
+    try:
+        return abs(float(line) - value) < 1e-10
+    except ValueError:
+        return False

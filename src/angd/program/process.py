@@ -1,12 +1,13 @@
 """What a process of the program does once: precision, devices, the task of a configuration. Imports nothing heavy."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from angd import address
 from angd.program.hosts import join
-from angd.program.machines import Machines, mesh_of
+from angd.program.machines import Machines, joint_mesh
 from angd.program.terminal import tell
 from angd.train.cache import keep_compiled, keep_nothing
 from angd.train.config import Config
@@ -43,7 +44,7 @@ def begin(precision: str, cache: bool = True, machines: Machines = ALONE) -> Any
         wanted = os.environ.get("JAX_PLATFORMS", "")
         why = f"JAX_PLATFORMS={wanted} asks for devices that are not here" if wanted else str(error)
         raise ValueError(f"JAX finds no device: {why}.") from None
-    return mesh_of(machines)
+    return joint_mesh(machines)
 
 
 def opened(config: Config, cache: bool = True) -> tuple[Config, Any, Any]:
@@ -80,6 +81,13 @@ def agreed(config: Config | None, mesh: Any) -> Config:
         raise ValueError("The processes were given different commands: give all of them the same.")
     jax.config.update("jax_enable_x64", theirs.precision == "f64")
     return theirs if config is None else config
+
+
+def shared_path(mesh: Any, choose: Callable[[], Path]) -> Path:
+    """The path that process 0 chooses."""
+    from angd.train.hosts.peers import peers_of
+
+    return Path(peers_of(mesh).found(lambda: str(choose())))
 
 
 def _without_place(config: Config) -> dict[str, Any]:

@@ -34,7 +34,8 @@ def trained(run: Run, title: str, quiet: bool = False, machines: Machines = ALON
     assert run.folder is not None
     hint = f"go on with: angd run --resume {run.folder.path}"
     run.how, dog = f"; {hint}", watchdog(machines, hint)
-    run.on_beat = dog.beat if dog is not None else run.on_beat
+    if dog is not None:
+        run.on_beat, run.on_last = dog.beat, dog.rest
 
     def ask(name: str, number: int) -> None:
         run.asked_to_stop(number)

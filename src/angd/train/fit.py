@@ -175,7 +175,8 @@ def fit(
     - `folder`: for checkpoints, metrics and a report. The same call again goes on where the run stands.
     - `callback`: called after every step as `callback(state, info)`, with a `TrainState` and an `Info`; it returns
       None, "stop" to end the run, or "retry" to take the step again with other random numbers.
-    - `mesh`: devices over which samples are split, `angd.parallel.mesh()`.
+    - `mesh`: devices over which samples are split, `angd.parallel.mesh()`. Where they belong to several processes, each
+      of them makes the same call; process 0 evaluates and writes the folder (docs/hosts.md).
     - `memory`: what a step may take, in bytes or as "8 GiB"; by default three quarters of the computer's memory, or
       nine tenths of an accelerator's. It decides how the Jacobian is held and how many samples are worked on at a time.
     - `progress`: show it on standard error.

@@ -82,6 +82,7 @@ class Run:
         self.on_begin: Callable[[TrainState], None] = lambda state: None
         self.on_doing: Callable[[str], None] = lambda work: None
         self.on_beat: Callable[[], None] = lambda: None
+        self.on_last: Callable[[], None] = lambda: None
         self.state, self.info, self.evaluation = TrainState(setup.params), None, None
         self.estimates: dict[str, Estimate] = {}
 
@@ -158,7 +159,9 @@ class Run:
             self.result, self.code = f"step {now.state.k + 1} failed: {why}", 1
         if self.code != FAILED:
             self._save(kept, now)
+        self.on_last()
         self._conclude(now)
+        self.peers.shared([0.0])  # all wait for what process 0 evaluates
 
     def _undo(self, start: TrainState) -> None:
         """A run that never made a step leaves no folder that would be in the way of the next one."""

@@ -28,7 +28,8 @@ HERE = "node1:6543"
     ],
 )
 def test_options_and_launchers_say_who_works_together(given, environment, found):
-    assert cluster_of(*given, environment) == found
+    coordinator, processes, process = given
+    assert cluster_of(coordinator, processes, process, environment) == found
 
 
 @pytest.mark.parametrize(
@@ -52,8 +53,9 @@ def test_options_and_launchers_say_who_works_together(given, environment, found)
     ],
 )
 def test_what_does_not_fit_together_is_one_sentence(given, environment, words):
-    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
-        cluster_of(*given, environment)
+    coordinator, processes, process = given
+    with pytest.raises(ValueError, match=words):
+        cluster_of(coordinator, processes, process, environment)
 
 
 def test_numbers_out_of_range_are_refused():

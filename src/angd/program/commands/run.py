@@ -12,7 +12,7 @@ from angd.problems.estimate import from_json
 from angd.program.arguments import Bytes, Number, Place, Size, Switch, Whole, changes
 from angd.program.hosts import ended_together, enter
 from angd.program.machines import Machines, introduce
-from angd.program.process import RUNS, agreed, begin, check_source, completed
+from angd.program.process import RUNS, agreed, begin, check_source, completed, shared_path
 from angd.program.reached import energy, number
 from angd.program.terminal import is_terminal, tell, tell_result, waiting
 from angd.sizes import in_bytes, written
@@ -43,9 +43,9 @@ class RunOptions:
     """
 
     examples: ClassVar[tuple[str, ...]] = (
-        "angd run heat                             # a first try, some seconds",
-        "angd run burgers energy --damping 1e-3    # an option of the recipe",
-        "angd run --resume runs/burgers-energy-0 --devices all   # go on, on all devices",
+        "angd run heat                                        # a first try, some seconds",
+        "angd run burgers energy --damping 1e-3               # an option of the recipe",
+        "angd run --resume runs/heat-energy-0 --devices all   # go on, on all devices",
     )
 
     of_recipe: ClassVar[bool] = True
@@ -202,7 +202,7 @@ def run_run(options: RunOptions) -> int:
     config = agreed(known, mesh)
     with waiting(f"building {config.task}", options.quiet or not machines.is_first):
         config, task, recipe = completed(config)
-        path = path or unused(RUNS, f"{task.name}-{_label(config)}-{config.seed}")
+        path = path or shared_path(mesh, lambda: unused(RUNS, f"{task.name}-{_label(config)}-{config.seed}"))
         config, start = _start(options, config, task)
 
         from angd.train.setup import prepare

@@ -39,7 +39,7 @@ def beside(params: PyTree, state: PyTree) -> PyTree:
 def _mesh(leaf: Any) -> Mesh | None:
     """The devices that an array is on, None where it is on one."""
     sharding: Any = getattr(leaf, "sharding", None)
-    return sharding.mesh if isinstance(sharding, NamedSharding) and sharding.mesh.size > 1 else None
+    return getattr(sharding, "mesh", None) if len(getattr(sharding, "device_set", ())) > 1 else None
 
 
 def _put(leaf: Any, sharding: NamedSharding) -> Any:

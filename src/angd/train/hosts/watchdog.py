@@ -32,6 +32,10 @@ class Watchdog:
         return self
 
     def __exit__(self, *_: Any) -> None:
+        self.rest()
+
+    def rest(self) -> None:
+        """No step is expected any more."""
         self._over.set()
 
     def beat(self) -> None:
