@@ -72,7 +72,7 @@ class MatrixFree(AbstractJacobian):
         return lax.fori_loop(0, self.n_rows, add, jnp.zeros(self.n_params, self.layout.dtype))
 
     def dense(self) -> Float[Array, "N p"]:
-        
+
         def row(e: Float[Array, " N"]) -> Float[Array, " p"]:
             return self.layout.ravel(self.rmatvec(e.reshape(self.shape)))
 

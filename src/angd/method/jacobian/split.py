@@ -5,8 +5,8 @@ Every device holds its own rows, in any of the forms, and does with them what on
     O d          stays where it is
     Oᵀ y, OᵀWO   products of a device's own rows, summed over the devices: p and p × p numbers travel
     O Oᵀ         rows are exchanged for columns (all rows, some columns, on every device), multiplied, and summed
-                 (N p and N × N numbers); of layer factors only these travel, of chunks only the samples, and each device
-                 does its share of the blocks
+                 (N p and N × N numbers); of layer factors only these travel, of chunks only the samples, and each
+                 device does its share of the blocks
 
 Vectors over the rows have the order that they have on one device.
 """
@@ -120,7 +120,8 @@ class Split(AbstractJacobian):
     def whole(self) -> AbstractJacobian:
         """The same rows as one device would hold them, for sums over samples that the compiler splits by itself."""
         leaves, structure = jax.tree.flatten(self.inner)
-        cut = [x[: self.shape[0]] if sampled else x for x, sampled in zip(leaves, self._is_sampled(leaves), strict=True)]
+        pairs = zip(leaves, self._is_sampled(leaves), strict=True)
+        cut = [leaf[: self.shape[0]] if sampled else leaf for leaf, sampled in pairs]
         return replace(jax.tree.unflatten(structure, cut), shape=self.shape)
 
     def _is_sampled(self, leaves: list[Any]) -> list[bool]:
@@ -204,7 +205,8 @@ def split(
     """
     shape, xs = batch_shape(f, params, xs), filled(xs, mesh.size)
     if issubclass(form, Chunked | MatrixFree):  # nothing is computed yet
-        inner = replace(eqx.filter_eval_shape(build, f, params, share_of(xs, mesh)), f=as_pytree(f), params=params, xs=xs)
+        like = eqx.filter_eval_shape(build, f, params, share_of(xs, mesh))
+        inner = replace(like, f=as_pytree(f), params=params, xs=xs)
     else:
         inner = on_each(lambda params, xs: build(f, params, xs), mesh, (COPIED, SPLIT), SPLIT)(params, xs)
     rows = math.prod(shape)
