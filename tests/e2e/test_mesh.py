@@ -15,7 +15,8 @@ from on_a_mesh import CHAIN, POINTS, SMALL, distance, ground_state, method, trai
 
 import angd
 from angd.method.jacobian import Chunked, Dense, Factored, MatrixFree, build
-from angd.problems.pinn import Adaptive, Balanced, Renewed, Rolling, Sobol, Uniform
+from angd.problems.pinn import Adaptive, Balanced, Network, Renewed, Rolling, Sobol, Uniform
+from angd.problems.pinn.heat import heat
 from angd.recipes.named import named
 from angd.recipes.pinn import GaussNewton
 from angd.train.communication import messages
@@ -107,7 +108,7 @@ def test_a_mesh_may_have_any_axes():
 @pytest.mark.parametrize("metric", ["energy", pytest.param("l2", marks=slow), "fisher-rao"])
 def test_a_step_sends_a_matrix_of_the_system_and_no_rows(metric):
     """What arrives on a device: one matrix, half of the rows for columns in a kernel, and nothing else as large."""
-    problem, params = (SMALL, None) if metric != "fisher-rao" else ground_state(5, width=20)
+    problem, params = (heat(Network((16,))), None) if metric != "fisher-rao" else ground_state(5, width=20)
     task = _task(problem, POINTS if params is None else CHAIN, params)
     setup = _spread(_setup(task, method(metric, Dense), 0), two())
     step, arguments = call_of(setup.problem, setup.phases, TrainState(setup.params), setup.key)

@@ -76,7 +76,9 @@ class Split(AbstractJacobian):
         if isinstance(self.inner, Chunked):
             return weigh(self._kernel_of_chunks(relative), scale)
         of = self._of_factors if isinstance(self.inner, Factored) else self._of_rows
-        return weigh(self.each(lambda O: lax.psum(of(O, relative), AXIS), (), COPIED)(), scale)
+        # Weighed on every device: the compiler would split that work, and gather the matrix afterwards.
+        whole = self.each(lambda O, scale: weigh(lax.psum(of(O, relative), AXIS), scale), (COPIED,), COPIED)
+        return whole(scale)
 
     def gram(
         self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
