@@ -21,13 +21,14 @@ ORDER = [
 METHOD = [
     {"protocols"},
     {"samples"},
+    {"parallel"},
     {"jacobian"},
     {"system"},
     {"transport"},
     {"metrics", "solvers"},
     {"controllers", "show"},
     {"step"},
-    {"baselines", "parallel"},
+    {"baselines"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 METHOD_RANK = {room: rank for rank, rooms in enumerate(METHOD) for room in rooms}
