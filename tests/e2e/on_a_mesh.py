@@ -32,6 +32,9 @@ class Formed(AbstractSolver):
     inner: AbstractSolver
     kind: type[AbstractJacobian] | None = eqx.field(static=True)
 
+    def __init__(self, inner: AbstractSolver, kind: type[AbstractJacobian] | None):
+        self.inner, self.kind = inner, kind
+
     @property
     def damping(self) -> Any:
         return self.inner.damping

@@ -211,8 +211,8 @@ def split(
         inner = replace(like, f=as_pytree(f), params=params, xs=xs)
     else:
         inner = on_each(lambda params, xs: build(f, params, xs), mesh, (COPIED, SPLIT), SPLIT)(params, xs)
-    rows = math.prod(shape)
-    return Split(inner, Layout.of(params), shape, (rows,), (inner.n_rows,), mesh)
+    rows, layout = math.prod(shape), Layout.of(params)
+    return Split(inner=inner, layout=layout, shape=shape, lengths=(rows,), shares=(inner.n_rows,), mesh=mesh)
 
 
 def share_of(xs: PyTree, mesh: AbstractMesh | None) -> PyTree:
@@ -228,4 +228,5 @@ def joined(parts: Sequence[Split]) -> Split:
     rows = [part.each(lambda O: O.dense(), (), SPLIT)() for part in parts]
     matrix = on_each(lambda *rows: jnp.concatenate(rows), first.mesh, SPLIT, SPLIT)(*rows)
     inner = Dense(matrix=matrix, layout=first.layout, shape=(sum(shares),))
-    return Split(inner, first.layout, (sum(lengths),), lengths, shares, first.mesh)
+    shape, mesh = (sum(lengths),), first.mesh
+    return Split(inner=inner, layout=first.layout, shape=shape, lengths=lengths, shares=shares, mesh=mesh)
