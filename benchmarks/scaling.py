@@ -23,13 +23,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-FLAGS = "--xla_force_host_platform_device_count={} --xla_cpu_multi_thread_eigen=false"
-MEMBER = "ANGD_SCALING_MEMBER"  # address, number and count of a process among others
-# Must precede the import of JAX. Waiting for batched determinants takes one thread of XLA's pool for each device.
-os.environ["XLA_FLAGS"] = FLAGS.format(1 if MEMBER in os.environ else 4)
+# Must precede the import of JAX: one thread for each device. A process among others has one device.
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false --xla_force_host_platform_device_count=" + (
+    "1" if "ANGD_SCALING_MEMBER" in os.environ else "4"
+)
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+# Waiting for batched determinants takes one thread of XLA's pool for each device.
 os.environ.setdefault("PJRT_NPROC", "8")
-for library in ("OMP", "OPENBLAS", "MKL"):
-    os.environ[f"{library}_NUM_THREADS"] = "1"
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +47,7 @@ from angd.train.loop import cast
 
 OUT = Path(__file__).parent.parent / "results" / "scaling.json"
 QUICK = "--quick" in sys.argv
+MEMBER = "ANGD_SCALING_MEMBER"  # address, number and count of a process among others
 DEVICES = (1, 2, 4)
 WAIT = 1800  # seconds for processes that meet
 

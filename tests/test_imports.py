@@ -21,7 +21,7 @@ ORDER = [
 METHOD = [
     {"protocols"},
     {"samples"},
-    {"memory"},
+    {"memory", "parallel"},
     {"passes"},
     {"jacobian"},
     {"system"},
@@ -29,7 +29,7 @@ METHOD = [
     {"metrics", "solvers"},
     {"controllers", "show"},
     {"step"},
-    {"baselines", "parallel"},
+    {"baselines"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 METHOD_RANK = {room: rank for rank, rooms in enumerate(METHOD) for room in rooms}

@@ -57,11 +57,13 @@ assert same
 shared.plot()
 
 # %% [markdown]
-# The number of samples must be a multiple of the number of devices.
+# Take as many samples as a multiple of the number of devices: with other numbers some of the work is
+# done by every device. Nothing depends on the number of devices: random numbers belong to points and
+# walkers, and weights, means and medians are those of all samples.
 #
 # ## In a loop of your own
 #
-# `angd.replicate` and `angd.split` do what `mesh=` does:
+# `angd.replicate` and `angd.split` do what `mesh=` does; `split` insists on a multiple:
 
 # %%
 params, split = angd.replicate(start), angd.split(samples)

@@ -160,6 +160,14 @@ def spread(tree: PyTree, like: PyTree) -> PyTree:
     return tree if over is None else constrained(tree, over)
 
 
+def copied(tree: PyTree) -> PyTree:
+    """All of every array on every device of the mesh that it is on, inside a compiled function."""
+    over = mesh_of(tree)
+    if over is None:
+        return tree
+    return jax.tree.map(lambda x: jax.lax.with_sharding_constraint(x, NamedSharding(over, COPIED)), tree)
+
+
 def constrained(samples: PyTree, over: Mesh | AbstractMesh) -> PyTree:
     """Samples split over a mesh inside a compiled function; copied where the devices do not divide them."""
 

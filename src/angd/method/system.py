@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, PyTree
 from angd.method.jacobian import AbstractJacobian, centre
 from angd.method.jacobian.base import less_mean
 from angd.method.jacobian.symmetric import weigh
+from angd.method.parallel import copied
 
 
 class AbstractSystem(eqx.Module):
@@ -165,6 +166,6 @@ def row_weights(omega: Float[Array, "n"], O: AbstractJacobian) -> Float[Array, "
     - `omega`: weights of the samples, shape (n,).
     - `O`: the Jacobian, whose N rows are n samples times m components.
 
-    **Returns:** weights of shape (N,), in the Jacobian's type.
+    **Returns:** weights of shape (N,), in the Jacobian's type; on a mesh every device has all of them.
     """
-    return jnp.repeat(omega, O.n_rows // O.shape[0]).astype(O.layout.dtype)
+    return copied(jnp.repeat(omega, O.n_rows // O.shape[0]).astype(O.layout.dtype))

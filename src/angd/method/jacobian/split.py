@@ -5,8 +5,8 @@ Every device holds its own rows, in any of the forms, and does with them what on
     O d          stays where it is
     Oᵀ y, OᵀWO   products of a device's own rows, summed over the devices: p and p × p numbers travel
     O Oᵀ         rows are exchanged for columns (all rows, some columns, on every device), multiplied, and summed
-                 (N p and N × N numbers); of layer factors only these travel, of chunks only the samples, and each device
-                 does its share of the blocks
+                 (N p and N × N numbers); of layer factors only these travel, of chunks only the samples, and each
+                 device does its share of the blocks
 
 Vectors over the rows have the order that they have on one device.
 """
@@ -76,7 +76,9 @@ class Split(AbstractJacobian):
         if isinstance(self.inner, Chunked):
             return weigh(self._kernel_of_chunks(relative), scale)
         of = self._of_factors if isinstance(self.inner, Factored) else self._of_rows
-        return weigh(self.each(lambda O: lax.psum(of(O, relative), AXIS), (), COPIED)(), scale)
+        # Weighed on every device: the compiler would split that work, and gather the matrix afterwards.
+        whole = self.each(lambda O, scale: weigh(lax.psum(of(O, relative), AXIS), scale), (COPIED,), COPIED)
+        return whole(scale)
 
     def gram(
         self, scale: Float[Array, " N"] | None = None, shift: Float[Array, "m p"] | None = None
@@ -120,9 +122,8 @@ class Split(AbstractJacobian):
     def whole(self) -> AbstractJacobian:
         """The same rows as one device would hold them, for sums over samples that the compiler splits by itself."""
         leaves, structure = jax.tree.flatten(self.inner)
-        cut = [
-            x[: self.shape[0]] if sampled else x for x, sampled in zip(leaves, self._is_sampled(leaves), strict=True)
-        ]
+        pairs = zip(leaves, self._is_sampled(leaves), strict=True)
+        cut = [leaf[: self.shape[0]] if sampled else leaf for leaf, sampled in pairs]
         return replace(jax.tree.unflatten(structure, cut), shape=self.shape)
 
     def _is_sampled(self, leaves: list[Any]) -> list[bool]:
@@ -207,13 +208,12 @@ def split(
     """
     shape, xs = batch_shape(f, params, xs), filled(xs, mesh.size)
     if issubclass(form, Chunked | MatrixFree):  # nothing is computed yet
-        inner = replace(
-            eqx.filter_eval_shape(build, f, params, share_of(xs, mesh)), f=as_pytree(f), params=params, xs=xs
-        )
+        like = eqx.filter_eval_shape(build, f, params, share_of(xs, mesh))
+        inner = replace(like, f=as_pytree(f), params=params, xs=xs)
     else:
         inner = on_each(lambda params, xs: build(f, params, xs), mesh, (COPIED, SPLIT), SPLIT)(params, xs)
-    rows = math.prod(shape)
-    return Split(inner, Layout.of(params), shape, (rows,), (inner.n_rows,), mesh)
+    rows, layout = math.prod(shape), Layout.of(params)
+    return Split(inner=inner, layout=layout, shape=shape, lengths=(rows,), shares=(inner.n_rows,), mesh=mesh)
 
 
 def share_of(xs: PyTree, mesh: AbstractMesh | None) -> PyTree:
@@ -229,4 +229,5 @@ def joined(parts: Sequence[Split]) -> Split:
     rows = [part.each(lambda O: O.dense(), (), SPLIT)() for part in parts]
     matrix = on_each(lambda *rows: jnp.concatenate(rows), first.mesh, SPLIT, SPLIT)(*rows)
     inner = Dense(matrix=matrix, layout=first.layout, shape=(sum(shares),))
-    return Split(inner, first.layout, (sum(lengths),), lengths, shares, first.mesh)
+    shape, mesh = (sum(lengths),), first.mesh
+    return Split(inner=inner, layout=first.layout, shape=shape, lengths=lengths, shares=shares, mesh=mesh)

@@ -18,6 +18,7 @@ from jax.scipy.linalg import cho_solve, cholesky
 from jaxtyping import Array, Bool, Float
 
 from angd.method.jacobian.symmetric import by_rows
+from angd.method.parallel import copied
 
 
 class InPlace(eqx.Module):
@@ -38,7 +39,7 @@ class InPlace(eqx.Module):
         """Factorised."""
         diagonal, column = jnp.diagonal(A), jnp.arange(len(A))
         damped = by_rows(A, lambda part, rows: part + damping * (rows(column)[:, None] == column[None, :]))
-        both, ok = factorised(damped)
+        both, ok = _in_place(copied(damped))
         return cls(both, diagonal, ok, damping, jnp.full((), jnp.nan, A.dtype))
 
     @property
@@ -58,10 +59,10 @@ class InPlace(eqx.Module):
     def _again(self, damping: Any, y: Float[Array, "k"]) -> Float[Array, "k"]:
         above = jnp.triu(self.both, 1)
         A = above + above.T + jnp.diag(self.diagonal + jnp.asarray(damping, self.diagonal.dtype))
-        return _solved(*factorised(A), y.astype(A.dtype))
+        return _solved(*_in_place(A), y.astype(A.dtype))
 
 
-def factorised(A: Float[Array, "k k"]) -> tuple[Float[Array, "k k"], Bool[Array, ""]]:
+def _in_place(A: Float[Array, "k k"]) -> tuple[Float[Array, "k k"], Bool[Array, ""]]:
     """L in the lower triangle, on CPUs with A's own entries above it; and whether A was positive definite."""
     if not _has_lapack():
         return _copied(A)

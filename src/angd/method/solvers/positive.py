@@ -16,10 +16,11 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 from jax import lax
-from jax.scipy.linalg import cho_solve, cholesky
+from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Bool, Float
 
 from angd.method.memory import crowded, matrix_bytes, note, refuse
+from angd.method.solvers.factorise import factorised
 from angd.method.solvers.in_place import InPlace
 from angd.method.system import AbstractSystem, with_jacobian
 
@@ -65,7 +66,7 @@ class Spectrum(eqx.Module):
     @classmethod
     def of(cls, A: Float[Array, "k k"]) -> "Spectrum":
         """Diagonalised."""
-        values, vectors = jnp.linalg.eigh(A)
+        values, vectors = factorised(A)
         return cls(jnp.maximum(values, 0), vectors, values[0])
 
     @property
@@ -135,7 +136,7 @@ def _widest(system: AbstractSystem) -> AbstractSystem:
 
 
 def _factor(A: Float[Array, "k k"], damping: Any) -> Float[Array, "k k"]:
-    return cholesky(A + damping * jnp.eye(A.shape[0], dtype=A.dtype), lower=True)
+    return factorised(A, damping)
 
 
 def _back(L: Float[Array, "k k"], y: Float[Array, "k"]) -> Float[Array, "k"]:
