@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import jinns
 import optax
 from jinns.solver import GetJinnsVariableName
+from fixed import fixed
 from watch import Watch
 
 jax.config.update("jax_enable_x64", True)
@@ -43,7 +44,7 @@ def train(method: str, seed: int, watch: Watch) -> int:
     page = method == "ngd-page"
     key = jax.random.key(seed)
     u, start = network_of_the_page(key) if page else jinns.nn.PINN_MLP.create(eq_type=KIND, eqx_network=Odd(key))
-    params = jinns.parameters.Params(nn_params=start, eq_params={"nu": NU})
+    params = jinns.parameters.Params(nn_params=start, eq_params={"nu": jnp.asarray(NU)})
     loss = loss_of(u, params, 1.0 if page else 10.0, jinns.loss.Dirichlet() if page else None)
     optimiser, extra = broyden() if method == "ssbroyden" else (jinns.optimizers.vanilla_ngd(), None)
 
@@ -67,9 +68,9 @@ def train(method: str, seed: int, watch: Watch) -> int:
         return found[0], found[5], found[3]
 
     predict = jax.jit(lambda params, z: jax.vmap(lambda at: u(at, params).squeeze())(z))
-    state, data, k, going = optimiser.init(params), points(0), 0, True
+    params, state, data, k, going = *fixed((params, optimiser.init(params), points(0))), 0, True
     while going:
-        data = points(k) if method == "ssbroyden" and k % SERVE == 0 else data
+        data = fixed(points(k)) if method == "ssbroyden" and k % SERVE == 0 else data
         params, state, data = jax.block_until_ready(block(params, state, data))
         k += BLOCK
         going = watch(predict, params, k)

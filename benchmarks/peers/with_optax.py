@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import lax
+from fixed import fixed
 from watch import Watch
 
 from angd.problems.pinn import Adaptive, Uniform, burgers
@@ -41,7 +42,7 @@ def adam(problem: Any, params: Any, key: jax.Array, best: dict[str, Any], watch:
         return (optax.apply_updates(params, update), state), None
 
     block, predict = jax.jit(lambda held, key: lax.scan(step, held, jax.random.split(key, each))[0]), field(problem)
-    held, k, going = (params, rule.init(params)), 0, True
+    held, k, going = fixed((params, rule.init(params))), 0, True
     while going:
         held, k = jax.block_until_ready(block(held, jax.random.fold_in(key, k))), k + each
         going = watch(predict, held[0], k)
@@ -67,7 +68,7 @@ def lbfgs(problem: Any, params: Any, key: jax.Array, best: dict[str, Any], watch
     while going:
         if k % best["keep"] == 0:
             samples = draw(jax.random.fold_in(key, k), held[0])
-            held = held[0], optax.tree.set(held[1], value=jnp.inf)  # its value and gradient are of other points
+            held = fixed((held[0], optax.tree.set(held[1], value=jnp.inf)))  # its last value is of other points
         held, k = jax.block_until_ready(block(held, samples)), k + each
         going = watch(predict, held[0], k)
 

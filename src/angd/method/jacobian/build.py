@@ -61,7 +61,7 @@ def choose(f: Callable[..., Any], params: PyTree, xs: PyTree, n: int, m: int, me
     leaves = jax.eval_shape(lambda xs: jax.vmap(partial(taps, f, params))(xs).leaves, xs)
     row = m * _row_bytes(params)
     fits = _factor_bytes(leaves) <= memory
-    if fits and (n * row > memory or _kernel_cost(leaves) < GAIN * sum(math.prod(leaf.shape) for leaf in leaves)):
+    if fits and (n * row > memory or kernel_cost(leaves) < GAIN * sum(math.prod(leaf.shape) for leaf in leaves)):
         return Factored
     if n * row <= memory:
         return Dense
@@ -81,7 +81,7 @@ def _factor_bytes(leaves: tuple[Leaf, ...]) -> int:
     return sum(x.size * x.dtype.itemsize for leaf in leaves for g in leaf.groups for x in (g.a, g.g))
 
 
-def _kernel_cost(leaves: tuple[Leaf, ...]) -> float:
+def kernel_cost(leaves: tuple[Leaf, ...]) -> float:
     """Multiply-adds per entry of the kernel when each leaf takes its cheaper form."""
     paired = [g for leaf in leaves if leaf.separate for g in leaf.groups if hadamard_wins(g)]
     whole = [g for leaf in leaves if leaf.separate for g in leaf.groups if not hadamard_wins(g)]

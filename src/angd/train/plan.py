@@ -1,0 +1,270 @@
+"""What a step would cost on machines that are not here: its flops, bytes and messages, and the seconds they take.
+
+A step is a list of parts, each with its flops, the bytes that it moves through memory, and what it sends. A part takes
+as long as the slower of its flops and its bytes (the roofline); sending is added, since a step waits for it:
+
+    seconds = max(flops / (efficiency × peak), bytes / bandwidth) + sent / link + messages × latency.
+
+The numbers of a model are counted, not guessed: `Size.of` reads them off the same walk over the function that chooses
+how the Jacobian is held. `benchmarks/growth.py` compares all this with measured steps.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+from jaxtyping import PyTree
+
+from angd.method.jacobian.build import kernel_cost
+from angd.method.jacobian.check import check
+from angd.method.jacobian.taps import taps
+from angd.tree import count
+
+SOLVERS = ("normal", "kernel", "kernel, distributed", "kfac", "iterative")
+PRODUCTS = 200  # of O d and Oᵀ y that an iterative solver takes in a step
+DERIVATIVE = 4  # values that the factors of a row cost: once forward, and twice that back, and what fusion loses
+BLOCK = 512  # columns of a panel of a distributed factorisation
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One kind of device, and what connects several.
+
+    **Attributes:** `peak`: flop/s of a matrix product in the precision of the step; `bandwidth`: bytes/s of memory;
+    `memory`: bytes; `link`, `network`: bytes/s into a device from its host's others and from other hosts; `latency`:
+    seconds of a message; `per_host`: devices of a host. Fractions of the peak: `product` of full matrix products,
+    `half` of the useful work of symmetric ones, `factor` of Cholesky factorisations, `small` of a model's own layers.
+    """
+
+    name: str
+    peak: float
+    bandwidth: float
+    memory: float
+    link: float = math.inf
+    network: float = math.inf
+    latency: float = 0.0
+    per_host: int = 8
+    product: float = 0.8
+    half: float = 0.6
+    factor: float = 0.4
+    small: float = 0.1
+
+    def into(self, devices: int) -> float:
+        """Bytes/s into a device from the others: the slowest link decides."""
+        return self.link if devices <= self.per_host else min(self.link, self.network)
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a step works on.
+
+    **Attributes:** `rows`: N of the Jacobian; `parameters`: p; `value`: flops of one row's value; `entry`:
+    multiply-adds of one entry of the kernel in its cheapest form; `factors`: bytes of one row's factors; `layers`:
+    (in, out) of each matrix of weights, `uses`: how often a row uses it; `itemsize`: bytes of a number; `sampling`:
+    flops of one sample's moves and local energy.
+    """
+
+    rows: int
+    parameters: int
+    value: float
+    entry: float
+    factors: float
+    layers: tuple[tuple[int, int], ...] = ()
+    uses: float = 1.0
+    itemsize: int = 8
+    sampling: float = 0.0
+
+    @classmethod
+    def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree, rows: int | None = None) -> "Size":
+        """Counted: of a per-sample function at samples, or at as many as `rows` says.
+
+        **Arguments:** `f`, `params` and `xs` as `jacobian` takes them; `rows` in place of those of `xs`.
+
+        **Returns:** a `Size`; nothing is computed.
+        """
+        n, m = check(f, params, xs)
+        leaves = jax.eval_shape(lambda xs: jax.vmap(partial(taps, f, params))(xs).leaves, xs)
+        groups = [group for leaf in leaves for group in leaf.groups]
+        factors = sum(x.size * x.dtype.itemsize for group in groups for x in (group.a, group.g)) / (n * m)
+        counted = jax.jit(jax.vmap(f, (None, 0))).lower(params, xs).cost_analysis() or {}
+        return cls(
+            rows=rows or n * m,
+            parameters=count(params),
+            value=counted.get("flops", 0.0) / (n * m),
+            entry=kernel_cost(leaves),
+            factors=factors,
+            layers=tuple(leaf.shape for leaf in leaves if len(leaf.shape) == 2),
+            uses=max((group.a.shape[3] for group in groups), default=1),
+            itemsize=max(leaf.dtype.itemsize for leaf in jax.tree.leaves(params)),
+        )
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one part, for one device: `flops` at a `fraction` of the peak, `bytes` of memory, bytes `sent`, `messages`."""
+
+    flops: float = 0.0
+    bytes: float = 0.0
+    sent: float = 0.0
+    messages: float = 0.0
+    fraction: float = 1.0
+
+    def seconds(self, machine: Machine, devices: int = 1) -> float:
+        """On one of several devices of a kind."""
+        work = max(self.flops / (self.fraction * machine.peak), self.bytes / machine.bandwidth)
+        return work + self.sent / machine.into(devices) + self.messages * machine.latency
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A step with one solver on so many devices: its `parts`, and the `memory` that each device needs."""
+
+    solver: str
+    devices: int
+    parts: dict[str, Cost]
+    memory: float
+
+    def seconds(self, machine: Machine) -> float:
+        """Of the whole step."""
+        return sum(cost.seconds(machine, self.devices) for cost in self.parts.values())
+
+    def longest(self, machine: Machine) -> str:
+        """The part that takes longest."""
+        return max(self.parts, key=lambda name: self.parts[name].seconds(machine, self.devices))
+
+
+def best(size: Size, machine: Machine, devices: int = 1, solvers: tuple[str, ...] = SOLVERS[:3]) -> Plan | None:
+    """The fastest exact solver that fits, or None.
+
+    **Arguments:** a `Size`, a `Machine`, how many `devices` of it, and which `solvers` may be taken.
+
+    **Returns:** a `Plan`.
+    """
+    plans = [plan(size, machine, devices, solver) for solver in solvers]
+    fitting = [each for each in plans if each.memory <= machine.memory]
+    return min(fitting, key=lambda each: each.seconds(machine), default=None)
+
+
+def plan(size: Size, machine: Machine, devices: int, solver: str) -> Plan:
+    """What a step costs with a solver.
+
+    **Arguments:** a `Size`, a `Machine`, how many `devices` of it, and one of `SOLVERS`.
+
+    **Returns:** a `Plan`, whether it fits or not.
+    """
+    form = {
+        "normal": _normal,
+        "kernel": _kernel,
+        "kernel, distributed": partial(_kernel, distributed=True),
+        "kfac": _kfac,
+        "iterative": _iterative,
+    }[solver]
+    share = replace(size, rows=math.ceil(size.rows / devices))
+    parts, memory = form(size, share, machine, devices)
+    work = Cost(share.rows * size.sampling, fraction=machine.small)
+    sampling = {"samples": work} if size.sampling else {}
+    return Plan(solver, devices, sampling | parts, memory)
+
+
+def _normal(size: Size, share: Size, machine: Machine, devices: int) -> tuple[dict[str, Cost], float]:
+    """Rows stay where they are, partial Gram matrices are summed, every device factorises the sum."""
+    p, square = size.parameters, size.parameters**2 * size.itemsize
+    rows = share.rows * p * size.itemsize
+    parts = {
+        "rows": _rows(share, machine, rows),
+        "matrix": product(share.rows * p * p, rows, square, machine),
+        "sum": reduced(square, devices),
+        "factorisation": factorisation(p, size.itemsize, machine),
+    }
+    return parts, 2 * rows + 3 * square
+
+
+def _kernel(
+    size: Size, share: Size, machine: Machine, devices: int, distributed: bool = False
+) -> tuple[dict[str, Cost], float]:
+    """Every device gets the other rows' factors, or their entries if those are fewer, and forms its strip of the
+    kernel; strips are gathered and factorised everywhere, or stay where they are for one factorisation by all."""
+    n, square = size.rows, size.rows**2 * size.itemsize
+    each = min(size.factors, size.parameters * size.itemsize)
+    whole = n * each
+    parts = {
+        "rows": _rows(share, machine, share.rows * each),
+        "exchange of rows": gathered(whole, devices),
+        "matrix": product(share.rows * n * size.entry, whole, square / devices, machine),
+    }
+    if distributed:
+        parts["factorisation"] = shared_factorisation(n, size.itemsize, devices, machine)
+        return parts, whole + 3 * square / devices
+    parts["gathering"] = gathered(square, devices)
+    parts["factorisation"] = factorisation(n, size.itemsize, machine)
+    return parts, whole + 2 * square
+
+
+def _kfac(size: Size, share: Size, machine: Machine, devices: int) -> tuple[dict[str, Cost], float]:
+    """Two small matrices for every layer, summed over devices, each decomposed by one of them."""
+    squares = sum(i * i + o * o for i, o in size.layers)
+    cubes = sum(i**3 + o**3 for i, o in size.layers)
+    factors = share.rows * size.factors
+    parts = {
+        "rows": _rows(share, machine, factors),
+        "factors' products": product(share.rows * size.uses * squares, factors, squares * size.itemsize, machine),
+        "sum": reduced(squares * size.itemsize, devices),
+        "decompositions": Cost(10 * cubes / devices, 10 * squares * size.itemsize, fraction=machine.factor),
+        "gathering": gathered(squares * size.itemsize, devices),
+        "gradient": reduced(size.parameters * size.itemsize, devices),
+    }
+    return parts, factors + 4 * squares * size.itemsize + 4 * size.parameters * size.itemsize
+
+
+def _iterative(size: Size, share: Size, machine: Machine, devices: int) -> tuple[dict[str, Cost], float]:
+    """Products with O and Oᵀ from the factors, one sum over devices for each pair."""
+    factors = share.rows * size.factors
+    vector = reduced(size.parameters * size.itemsize, devices)
+    pairs = PRODUCTS // 2
+    parts = {
+        "rows": _rows(share, machine, factors),
+        "products": Cost(PRODUCTS * share.rows * size.value, PRODUCTS * factors, fraction=machine.small),
+        "sums": replace(vector, sent=pairs * vector.sent, messages=pairs * vector.messages),
+    }
+    return parts, factors + 6 * size.parameters * size.itemsize
+
+
+def _rows(share: Size, machine: Machine, written: float) -> Cost:
+    """Values, and derivatives as factors or whole rows."""
+    return Cost(DERIVATIVE * share.rows * share.value, written, fraction=machine.small)
+
+
+def product(madds: float, read: float, written: float, machine: Machine) -> Cost:
+    """A symmetric product, of which half is computed: `madds` multiply-adds of the full one are as many flops."""
+    return Cost(madds, read + 2 * written, fraction=machine.half)
+
+
+def factorisation(n: float, itemsize: int, machine: Machine) -> Cost:
+    """Cholesky's n³/3."""
+    return Cost(n**3 / 3, 2 * n * n * itemsize, fraction=machine.factor)
+
+
+def shared_factorisation(n: float, itemsize: int, devices: int, machine: Machine) -> Cost:
+    """Cholesky over a square grid of devices: each receives a row's and a column's panels, n²/√D in all."""
+    side = math.sqrt(devices)
+    steps = math.ceil(n / BLOCK) * (2 + 2 * math.log2(max(devices, 1)))
+    return Cost(
+        n**3 / (3 * devices),
+        2 * n * n * itemsize / devices,
+        (devices > 1) * n * n * itemsize / side,
+        (devices > 1) * steps,
+        machine.factor,
+    )
+
+
+def reduced(size: float, devices: int) -> Cost:
+    """A sum over devices that all of them get: a ring sends it twice."""
+    return Cost(sent=2 * size * (1 - 1 / devices), messages=2 * math.log2(devices))
+
+
+def gathered(size: float, devices: int) -> Cost:
+    """What lies on all devices in parts, for all of them."""
+    return Cost(sent=size * (1 - 1 / devices), messages=math.log2(devices))
