@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import jinns
 import optax
-from jinns.solver import GetJinnsVariableName
 from fixed import fixed
+from jinns.solver import GetJinnsVariableName
 from watch import Watch
 
 jax.config.update("jax_enable_x64", True)

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from jax import lax
 from fixed import fixed
+from jax import lax
 from watch import Watch
 
 from angd.problems.pinn import Adaptive, Uniform, burgers

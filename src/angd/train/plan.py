@@ -25,7 +25,7 @@ from angd.tree import count
 
 SOLVERS = ("normal", "kernel", "kernel, distributed", "kfac", "iterative")
 PRODUCTS = 200  # of O d and Oᵀ y that an iterative solver takes in a step
-DERIVATIVE = 4  # values that the factors of a row cost: once forward, and twice that back, and what fusion loses
+DERIVATIVE = 3  # values that the factors of a row cost: once forward, and twice that back
 BLOCK = 512  # columns of a panel of a distributed factorisation
 
 
