@@ -1,12 +1,12 @@
 """How time and memory of a step grow with samples n, parameters p and electrons, and what the plan says they cost.
 
-    python benchmarks/growth.py [--quick | --record]
+    python benchmarks/growth.py [--quick | --record] [--residuals | --electrons]
 
 A step here is what every natural gradient has: rows of the Jacobian, matrix, factorisation, direction; for electrons
 local energies, and rows with their kernel. One core, double precision (single for electrons); CPU seconds, medians of
 interleaved repetitions; memory is what XLA says of the compiled step. Slopes are of log time against log size, by least
 squares. "planned" is what `angd.train.plan` says from the roofline's figures (`benchmarks/roofline.py --record` first):
-the seconds over the measured ones.
+the seconds over the fastest measured ones, since the roofline's are the fastest too.
 """
 
 import sys
@@ -139,7 +139,7 @@ def show(name: str, rows: dict[int, dict[str, Any]], found: dict[str, Any]) -> N
 def report(name: str, sized: Sized, solver: str | None, repeats: int) -> None:
     rows = measured(sized, repeats)
     for size, (_, arguments) in sized.items() if solver else ():
-        rows[size]["planned"] = round(planned(solver, *arguments) / rows[size]["ms"], 3)
+        rows[size]["planned"] = round(planned(solver, *arguments) / rows[size]["spread"][0], 3)
     found = {"slopes": slopes(rows), "sizes": {str(size): row for size, row in rows.items()}}
     show(name, rows, found)
     if "--record" in sys.argv:
@@ -150,10 +150,12 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     quick = "--quick" in sys.argv
     repeats = 1 if quick else REPEATS
-    for name, (solver, sized) in residuals(quick).items():
-        report(name, sized, solver, repeats)
-    for name, sized in electrons(quick).items():
-        report(f"electrons, {name}", sized, None, repeats)
+    if "--electrons" not in sys.argv:
+        for name, (solver, sized) in residuals(quick).items():
+            report(name, sized, solver, repeats)
+    if "--residuals" not in sys.argv:
+        for name, sized in electrons(quick).items():
+            report(f"electrons, {name}", sized, None, repeats)
 
 
 if __name__ == "__main__":

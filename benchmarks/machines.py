@@ -13,22 +13,22 @@ from angd.train.plan import Machine
 
 ROOFLINE = Path(__file__).parent.parent / "results" / "roofline.json"
 GB = 1e9
-H100 = Machine("H100", 67e12, 3350 * GB, 80 * GB, 450 * GB, 50 * GB, 10e-6, 8, 0.7, 0.5, 0.25, 0.05)
-A100 = Machine("A100", 19.5e12, 2040 * GB, 80 * GB, 300 * GB, 25 * GB, 10e-6, 8, 0.7, 0.5, 0.25, 0.05)
+H100 = Machine("H100", 67e12, 3350 * GB, 80 * GB, 450 * GB, 50 * GB, 10e-6, 8, 0.5, 0.5, 0.25, 0.05)
+A100 = Machine("A100", 19.5e12, 2040 * GB, 80 * GB, 300 * GB, 25 * GB, 10e-6, 8, 0.5, 0.5, 0.25, 0.05)
 
 
 def this_core(precision: str = "float64") -> Machine:
     """One core of the machine on which `benchmarks/roofline.py --record` was run."""
     found = json.loads(ROOFLINE.read_text(encoding="utf-8"))["values"][precision]
-    reached = {name: part["of_peak"] for name, part in found["parts"].items()}
+    reached = {name: part["fastest"] / found["peak"] for name, part in found["parts"].items()}
     return Machine(
         "this core",
         found["peak"],
         found["bandwidth"],
         8 * 2**30,
         per_host=1,
-        product=reached["full product"],
-        half=reached["kernel, blocked half"],
+        half=(reached["kernel, blocked half"] + reached["Gram, blocked half"]) / 2,
+        paired=reached["kernel, pairs"],
         factor=reached["Cholesky"],
         small=reached["rows, factors"],
     )

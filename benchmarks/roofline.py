@@ -30,6 +30,7 @@ from angd.method.jacobian import Dense, Factored, jacobian  # noqa: E402
 from angd.train.plan import Size  # noqa: E402
 from step import PAPER, Burgers, network  # noqa: E402
 
+WIDE = (2, 64, 64, 64, 64, 1)
 SIDE, LONG = 2048, 2**24
 REPEATS = 5
 
@@ -65,31 +66,44 @@ def kernels(n: int, dtype: Any) -> dict[str, Part]:
     columns = np.asfortranarray(np.asarray(O).T)
     syrk: Any = get_blas_funcs("syrk", [columns])
     kernel = eqx.filter_jit(lambda rows: rows.kernel())
-    matrix, y = jax.block_until_ready(kernel(rows[Dense])), jnp.ones(n, dtype)
+    y = jnp.ones(n, dtype)
     half, dense = n * n * p, each * (n * p + n * n)
     d = jax.tree.map(jnp.ones_like, params)
-    factorise = jax.jit(lambda K: jnp.linalg.cholesky(K + jnp.trace(K) * jnp.eye(n, dtype=dtype)))
     both = eqx.filter_jit(lambda rows, d, y: (rows.matvec(d), rows.rmatvec(y)))
     return {
         "full product": Part(partial(jax.jit(lambda m: m @ m.T), O), 2 * half, dense, 2 * half),
         "kernel, blocked half": Part(partial(kernel, rows[Dense]), half, dense, 2 * half),
         "kernel, BLAS syrk": Part(partial(syrk, 1.0, columns, trans=1), half, dense, 2 * half),
         "kernel, factors": Part(
-            partial(kernel, rows[Factored]), n * n * size.entry, n * size.factors + each * n * n, 2 * half
+            partial(kernel, rows[Factored]),
+            n * n * (size.paired + size.whole),
+            n * size.factors + each * n * n,
+            2 * half,
         ),
         "rows, factors": Part(
             lambda: jax.tree.leaves(build[Factored](params, xs)), 3 * n * size.value, n * size.factors, 0
         ),
         "rows, dense": Part(lambda: jax.tree.leaves(build[Dense](params, xs)), 3 * n * size.value, each * n * p, 0),
         "O d and Oᵀ y, dense": Part(lambda: jax.tree.leaves(both(rows[Dense], d, y)), 4 * n * p, 2 * each * n * p, 0),
-        "Cholesky": Part(partial(factorise, matrix), n**3 / 3, 2 * each * n * n, 0),
-    }
+    } | pairs(n, dtype)
+
+
+def pairs(n: int, dtype: Any) -> dict[str, Part]:
+    """The kernel of a network all of whose layers are cheaper as pairs of factors than as gradients."""
+    params = jax.tree.map(lambda x: x.astype(dtype), network(WIDE))
+    xs, f = jax.random.uniform(jax.random.key(1), (n, 2), dtype), Burgers().residual
+    size, rows = Size.of(f, params, xs), eqx.filter_jit(partial(jacobian, f, form=Factored))(params, xs)
+    kernel = partial(eqx.filter_jit(lambda rows: rows.kernel()), rows)
+    moved = n * size.factors + np.dtype(dtype).itemsize * n * n
+    return {"kernel, pairs": Part(kernel, n * n * (size.paired + size.whole), moved, 2 * n * n * size.parameters)}
 
 
 def grams(n: int, p: int, dtype: Any) -> dict[str, Part]:
     """The Gram matrix of a small network, and least squares on its rows without one."""
     O, each = jax.random.normal(jax.random.key(3), (n, p), dtype), np.dtype(dtype).itemsize
-    G = jax.block_until_ready(O.T @ O)
+    m = 2 * p
+    square = jax.random.normal(jax.random.key(4), (m, m), dtype)
+    G = jax.block_until_ready(square @ square.T + m * jnp.eye(m, dtype=dtype))
     columns = np.asfortranarray(np.asarray(O).T)
     syrk: Any = get_blas_funcs("syrk", [columns])
     gram = eqx.filter_jit(lambda O: _dense(O).gram())
@@ -98,7 +112,7 @@ def grams(n: int, p: int, dtype: Any) -> dict[str, Part]:
         "Gram, blocked half": Part(partial(gram, O), half, moved, 2 * half),
         "Gram, BLAS syrk": Part(partial(syrk, 1.0, columns), half, moved, 2 * half),
         "QR": Part(partial(jax.jit(lambda O: jnp.linalg.qr(O, mode="r")), O), 2 * half - 2 * p**3 / 3, 2 * moved, 0),
-        "Cholesky of the Gram": Part(partial(jax.jit(jnp.linalg.cholesky), G), p**3 / 3, 2 * each * p * p, 0),
+        "Cholesky": Part(partial(jax.jit(jnp.linalg.cholesky), G), m**3 / 3, 2 * each * m * m, 0),
     }
 
 
@@ -124,6 +138,7 @@ def report(n: int, gram: tuple[int, int], dtype: Any, repeats: int) -> dict[str,
             "spread": [float(f"{1e3 * t:.4g}") for t in (min(times[name]), max(times[name]))],
             "intensity": float(f"{part.flops / part.bytes:.4g}"),
             "rate": float(f"{rate:.4g}"),
+            "fastest": float(f"{part.flops / min(times[name]):.4g}"),
             "of_roof": round(rate / roof, 3),
             "of_peak": round(rate / peak, 3),
             "instead": round(part.instead / middle[name] / peak, 3) or None,

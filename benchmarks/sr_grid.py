@@ -3,9 +3,9 @@
     python benchmarks/sr_grid.py [--quick | --record] [--double | --single]
 
 Needs `angd[bench]`. log ψ is NetKet's own `MLP` on 16 spins with two hidden layers; the rest is as `vmc_sr.py` has it:
-CPU time of `compute_loss_and_update` with samples at hand, the forms in turn, medians with the fastest and slowest. NetKet's
-are both of its kernel paths, and the p × p one where p ≤ n. Sizes whose dense rows or whose product would take this
-machine minutes are left out, and said so. The updates are compared.
+CPU time of `compute_loss_and_update` with samples at hand, the forms in turn, medians with the fastest and slowest.
+NetKet's are both of its kernel paths, and the p × p one where p ≤ n. Sizes whose dense rows or whose product would take
+this machine minutes are left out, and said so. The updates are compared.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ SPINS = 16
 WIDTHS = {"2k": 36, "20k": 132, "200k": 438}
 SAMPLES = (512, 1024, 2048, 4096)
 DEAREST, LARGEST = 1.5e11, 2 * 2**30  # multiply-adds of the kernel, bytes of the rows
-REPEATS = 3
+REPEATS = 2
 
 
 def state(width: int, n: int, dtype: Any) -> Any:

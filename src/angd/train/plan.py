@@ -20,6 +20,7 @@ from jaxtyping import PyTree
 
 from angd.method.jacobian.build import kernel_cost
 from angd.method.jacobian.check import check
+from angd.method.jacobian.leaves import hadamard_wins, pair_cost
 from angd.method.jacobian.taps import taps
 from angd.tree import count
 
@@ -35,8 +36,9 @@ class Machine:
 
     **Attributes:** `peak`: flop/s of a matrix product in the precision of the step; `bandwidth`: bytes/s of memory;
     `memory`: bytes; `link`, `network`: bytes/s into a device from its host's others and from other hosts; `latency`:
-    seconds of a message; `per_host`: devices of a host. Fractions of the peak: `product` of full matrix products,
-    `half` of the useful work of symmetric ones, `factor` of Cholesky factorisations, `small` of a model's own layers.
+    seconds of a message; `per_host`: devices of a host. Fractions of the peak: `half` of the useful work of
+    symmetric products, `paired` of kernels from factors, `factor` of Cholesky factorisations, `small` of a model's own
+    layers.
     """
 
     name: str
@@ -47,8 +49,8 @@ class Machine:
     network: float = math.inf
     latency: float = 0.0
     per_host: int = 8
-    product: float = 0.8
     half: float = 0.6
+    paired: float = 0.6
     factor: float = 0.4
     small: float = 0.1
 
@@ -61,16 +63,17 @@ class Machine:
 class Size:
     """What a step works on.
 
-    **Attributes:** `rows`: N of the Jacobian; `parameters`: p; `value`: flops of one row's value; `entry`:
-    multiply-adds of one entry of the kernel in its cheapest form; `factors`: bytes of one row's factors; `layers`:
-    (in, out) of each matrix of weights, `uses`: how often a row uses it; `itemsize`: bytes of a number; `sampling`:
-    flops of one sample's moves and local energy.
+    **Attributes:** `rows`: N of the Jacobian; `parameters`: p; `value`: flops of one row's value; `paired` and `whole`:
+    multiply-adds of one entry of the kernel, of leaves whose factors are paired and of those whose gradients are
+    multiplied; `factors`: bytes of one row's factors; `layers`: (in, out) of each matrix of weights, `uses`: how often
+    a row uses it; `itemsize`: bytes of a number; `sampling`: flops of one sample's moves and local energy.
     """
 
     rows: int
     parameters: int
     value: float
-    entry: float
+    paired: float
+    whole: float
     factors: float
     layers: tuple[tuple[int, int], ...] = ()
     uses: float = 1.0
@@ -89,12 +92,14 @@ class Size:
         leaves = jax.eval_shape(lambda xs: jax.vmap(partial(taps, f, params))(xs).leaves, xs)
         groups = [group for leaf in leaves for group in leaf.groups]
         factors = sum(x.size * x.dtype.itemsize for group in groups for x in (group.a, group.g)) / (n * m)
+        paired = sum(pair_cost(g) for leaf in leaves if leaf.separate for g in leaf.groups if hadamard_wins(g))
         counted = jax.jit(jax.vmap(f, (None, 0))).lower(params, xs).cost_analysis() or {}
         return cls(
             rows=rows or n * m,
             parameters=count(params),
             value=counted.get("flops", 0.0) / (n * m),
-            entry=kernel_cost(leaves),
+            paired=paired,
+            whole=kernel_cost(leaves) - paired,
             factors=factors,
             layers=tuple(leaf.shape for leaf in leaves if len(leaf.shape) == 2),
             uses=max((group.a.shape[3] for group in groups), default=1),
@@ -190,10 +195,12 @@ def _kernel(
     n, square = size.rows, size.rows**2 * size.itemsize
     each = min(size.factors, size.parameters * size.itemsize)
     whole = n * each
+    paired = Cost(share.rows * n * size.paired, fraction=machine.paired)
     parts = {
         "rows": _rows(share, machine, share.rows * each),
         "exchange of rows": gathered(whole, devices),
-        "matrix": product(share.rows * n * size.entry, whole, square / devices, machine),
+        "pairs": paired,
+        "matrix": product(share.rows * n * size.whole, whole, square / devices, machine),
     }
     if distributed:
         parts["factorisation"] = shared_factorisation(n, size.itemsize, devices, machine)
