@@ -1,34 +1,33 @@
 """How time and memory of a step grow with samples n, parameters p and electrons, and what the plan says they cost.
 
-    python benchmarks/growth.py [--quick | --record] [--residuals | --electrons]
+    python benchmarks/growth.py [--quick | --record] [--residuals | --electrons | --replan]
 
 A step here is what every natural gradient has: rows of the Jacobian, matrix, factorisation, direction; for electrons
 local energies, and rows with their kernel. One core, double precision (single for electrons); CPU seconds, medians of
 interleaved repetitions; memory is what XLA says of the compiled step. Slopes are of log time against log size, by least
 squares. "planned" is what `angd.train.plan` says from the roofline's figures (`benchmarks/roofline.py --record` first):
-the seconds over the fastest measured ones, since the roofline's are the fastest too.
+the seconds over the fastest measured ones, since the roofline's are the fastest too. `--replan` works these out again
+from the times that the file has.
 """
 
+import json
 import sys
 from collections.abc import Callable
 from functools import partial
 from statistics import median
 from typing import Any
 
-from timing import cpu_times, one_core, record
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import cho_factor, cho_solve
 
-one_core()
-
-import equinox as eqx  # noqa: E402
-import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
-from jax.scipy.linalg import cho_factor, cho_solve  # noqa: E402
-
-from angd.method.jacobian import jacobian  # noqa: E402
-from angd.train.plan import Size, plan  # noqa: E402
-from machines import this_core  # noqa: E402
-from step import Burgers, network  # noqa: E402
+from angd.method.jacobian import jacobian
+from angd.train.plan import Size, plan
+from machines import this_core
+from step import Burgers, network
+from timing import RESULTS, cpu_times, one_core, record
 
 REPEATS = 3
 SMALL, LARGE = (2, 20, 20, 20, 1), (2, 64, 64, 64, 64, 1)
@@ -143,12 +142,31 @@ def report(name: str, sized: Sized, solver: str | None, repeats: int) -> None:
     found = {"slopes": slopes(rows), "sizes": {str(size): row for size, row in rows.items()}}
     show(name, rows, found)
     if "--record" in sys.argv:
-        record("growth", name.replace(" × ", "x").replace(", ", "_").replace(" ", "_"), found, "growth")
+        record("growth", key(name), found, "growth")
+
+
+def replan() -> None:
+    """The plan's part of results/growth.json, nothing measured."""
+    found = json.loads((RESULTS / "growth.json").read_text(encoding="utf-8"))["values"]
+    for name, (solver, sized) in residuals(quick=False).items():
+        rows = found[key(name)]["sizes"]
+        for size, (_, arguments) in sized.items():
+            rows[str(size)]["planned"] = round(planned(solver, *arguments) / rows[str(size)]["spread"][0], 3)
+        show(name, rows, found[key(name)])
+        record("growth", key(name), found[key(name)], "growth")
+
+
+def key(name: str) -> str:
+    """As the result file has it."""
+    return name.replace(" × ", "x").replace(", ", "_").replace(" ", "_")
 
 
 def main() -> None:
+    one_core()
     jax.config.update("jax_enable_x64", True)
     quick = "--quick" in sys.argv
+    if "--replan" in sys.argv:
+        return replan()
     repeats = 1 if quick else REPEATS
     if "--electrons" not in sys.argv:
         for name, (solver, sized) in residuals(quick).items():

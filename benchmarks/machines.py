@@ -31,4 +31,5 @@ def this_core(precision: str = "float64") -> Machine:
         paired=reached["kernel, pairs"],
         factor=reached["Cholesky"],
         small=reached["rows, factors"],
+        assembly=found["p"] * found["n"] * 8 / (1e-3 * found["parts"]["rows, dense"]["spread"][0]) / found["bandwidth"],
     )

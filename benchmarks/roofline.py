@@ -16,19 +16,16 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.linalg import get_blas_funcs
+
+from angd.method.jacobian import Dense, Factored, jacobian
+from angd.train.plan import DERIVATIVE, Size
+from step import PAPER, Burgers, network
 from timing import cpu_times, one_core, record
-
-one_core()
-
-import equinox as eqx  # noqa: E402
-import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
-from scipy.linalg import get_blas_funcs  # noqa: E402
-
-from angd.method.jacobian import Dense, Factored, jacobian  # noqa: E402
-from angd.train.plan import Size  # noqa: E402
-from step import PAPER, Burgers, network  # noqa: E402
 
 WIDE = (2, 64, 64, 64, 64, 1)
 SIDE, LONG = 2048, 2**24
@@ -81,9 +78,11 @@ def kernels(n: int, dtype: Any) -> dict[str, Part]:
             2 * half,
         ),
         "rows, factors": Part(
-            lambda: jax.tree.leaves(build[Factored](params, xs)), 3 * n * size.value, n * size.factors, 0
+            lambda: jax.tree.leaves(build[Factored](params, xs)), DERIVATIVE * n * size.value, n * size.factors, 0
         ),
-        "rows, dense": Part(lambda: jax.tree.leaves(build[Dense](params, xs)), 3 * n * size.value, each * n * p, 0),
+        "rows, dense": Part(
+            lambda: jax.tree.leaves(build[Dense](params, xs)), DERIVATIVE * n * size.value, each * n * p, 0
+        ),
         "O d and Oᵀ y, dense": Part(lambda: jax.tree.leaves(both(rows[Dense], d, y)), 4 * n * p, 2 * each * n * p, 0),
     } | pairs(n, dtype)
 
@@ -149,6 +148,7 @@ def report(n: int, gram: tuple[int, int], dtype: Any, repeats: int) -> dict[str,
 
 
 def main() -> None:
+    one_core()
     jax.config.update("jax_enable_x64", True)
     quick = "--quick" in sys.argv
     p = sum(i * o + o for i, o in pairwise(PAPER))

@@ -40,7 +40,7 @@ def cpu_times(jobs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, lis
 
 
 def one_core() -> None:
-    """This process on its last core, with one thread: call it before JAX begins."""
+    """This process on its last core, with one thread: call it before JAX computes anything."""
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})

@@ -26,7 +26,7 @@ from angd.tree import count
 
 SOLVERS = ("normal", "kernel", "kernel, distributed", "kfac", "iterative")
 PRODUCTS = 200  # of O d and Oᵀ y that an iterative solver takes in a step
-DERIVATIVE = 3  # values that the factors of a row cost: once forward, and twice that back
+DERIVATIVE = 2  # values that the factors of a row cost: once forward, once back
 BLOCK = 512  # columns of a panel of a distributed factorisation
 
 
@@ -38,7 +38,7 @@ class Machine:
     `memory`: bytes; `link`, `network`: bytes/s into a device from its host's others and from other hosts; `latency`:
     seconds of a message; `per_host`: devices of a host. Fractions of the peak: `half` of the useful work of
     symmetric products, `paired` of kernels from factors, `factor` of Cholesky factorisations, `small` of a model's own
-    layers.
+    layers. `assembly`: the fraction of the bandwidth at which rows are written out from their factors.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Machine:
     paired: float = 0.6
     factor: float = 0.4
     small: float = 0.1
+    assembly: float = 0.1
 
     def into(self, devices: int) -> float:
         """Bytes/s into a device from the others: the slowest link decides."""
@@ -81,13 +82,15 @@ class Size:
     sampling: float = 0.0
 
     @classmethod
-    def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree, rows: int | None = None) -> "Size":
-        """Counted: of a per-sample function at samples, or at as many as `rows` says.
+    def of(cls, f: Callable[..., Any], params: PyTree, xs: PyTree, samples: int | None = None) -> "Size":
+        """Counted: of a per-sample function at samples, or at as many of their kind as `samples` says.
 
-        **Arguments:** `f`, `params` and `xs` as `jacobian` takes them; `rows` in place of those of `xs`.
+        **Arguments:** `f`, `params` and `xs` as `jacobian` takes them; `samples` in place of those of `xs`.
 
         **Returns:** a `Size`; nothing is computed.
         """
+        if samples is not None:
+            xs = jax.tree.map(lambda x: jax.ShapeDtypeStruct((samples, *x.shape[1:]), x.dtype), xs)
         n, m = check(f, params, xs)
         leaves = jax.eval_shape(lambda xs: jax.vmap(partial(taps, f, params))(xs).leaves, xs)
         groups = [group for leaf in leaves for group in leaf.groups]
@@ -95,7 +98,7 @@ class Size:
         paired = sum(pair_cost(g) for leaf in leaves if leaf.separate for g in leaf.groups if hadamard_wins(g))
         counted = jax.jit(jax.vmap(f, (None, 0))).lower(params, xs).cost_analysis() or {}
         return cls(
-            rows=rows or n * m,
+            rows=n * m,
             parameters=count(params),
             value=counted.get("flops", 0.0) / (n * m),
             paired=paired,
@@ -179,7 +182,8 @@ def _normal(size: Size, share: Size, machine: Machine, devices: int) -> tuple[di
     p, square = size.parameters, size.parameters**2 * size.itemsize
     rows = share.rows * p * size.itemsize
     parts = {
-        "rows": _rows(share, machine, rows),
+        "rows": _rows(share, machine, share.rows * size.factors),
+        "their assembly": Cost(bytes=rows / machine.assembly),
         "matrix": product(share.rows * p * p, rows, square, machine),
         "sum": reduced(square, devices),
         "factorisation": factorisation(p, size.itemsize, machine),
@@ -200,6 +204,7 @@ def _kernel(
         "rows": _rows(share, machine, share.rows * each),
         "exchange of rows": gathered(whole, devices),
         "pairs": paired,
+        "assembly of others": Cost(bytes=share.rows * size.whole * size.itemsize / machine.assembly),
         "matrix": product(share.rows * n * size.whole, whole, square / devices, machine),
     }
     if distributed:
