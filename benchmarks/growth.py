@@ -166,7 +166,8 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     quick = "--quick" in sys.argv
     if "--replan" in sys.argv:
-        return replan()
+        replan()
+        return
     repeats = 1 if quick else REPEATS
     if "--electrons" not in sys.argv:
         for name, (solver, sized) in residuals(quick).items():

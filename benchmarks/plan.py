@@ -7,7 +7,8 @@ Models are counted by walking over the functions themselves; machines are in `be
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
+from math import isinf
 from typing import Any
 
 import jax
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 from angd.problems.vmc import MOLECULES, Coulomb, FermiNet, GroundState, Molecule
 from angd.train.plan import SOLVERS, Machine, Plan, Size, best, plan
 from angd.tree import in_precision
-from machines import H100
+from machines import H100, this_core
 from step import Burgers, network
 from timing import record
 
@@ -78,15 +79,23 @@ def shown(each: Plan, machine: Machine) -> dict[str, Any]:
 
 
 def regime(size: Size, machine: Machine) -> dict[str, Any]:
-    """The best exact solver for each number of devices, and the approximate ones beside it."""
+    """The best exact solver for each number of devices, that of today's code, and the approximate ones beside them."""
     exact = {f"d{d}": best(size, machine, d) for d in DEVICES}
+    today = {f"d{d}": best(size, machine, d, SOLVERS[:2]) for d in DEVICES}
     rest = {name: {f"d{d}": shown(plan(size, machine, d, name), machine) for d in DEVICES} for name in SOLVERS[3:]}
     return {
         "rows": size.rows,
         "parameters": size.parameters,
         "exact": {d: None if found is None else shown(found, machine) for d, found in exact.items()},
+        "today": {d: None if found is None else shown(found, machine) for d, found in today.items()},
         **rest,
     }
+
+
+def _inputs(machine: Machine) -> dict[str, float | None]:
+    """The named numbers that all this rests on."""
+    found = {name: float(value) for name, value in asdict(machine).items() if name not in ("name", "per_host")}
+    return {name: None if isinf(value) else float(f"{value:.3g}") for name, value in found.items()}
 
 
 def main() -> None:
@@ -103,6 +112,8 @@ def main() -> None:
             print(f"  {d:>5}: {said}; {', '.join(rest)} ms", flush=True)
         if "--record" in sys.argv:
             record("plan", name, found, "plan")
+    if "--record" in sys.argv:
+        record("plan", "machines", {each.name: _inputs(each) for each in (H100, this_core())}, "plan")
 
 
 if __name__ == "__main__":
