@@ -98,7 +98,8 @@ def _rows_and_kernel(f: Callable[..., Any], params: Any, xs: Any) -> jax.Array:
 
 def measured(sized: Sized, repeats: int) -> dict[int, dict[str, Any]]:
     """Milliseconds with the fastest and slowest, and bytes, for each size."""
-    compiled = {n: eqx.filter_jit(f).lower(*arguments).compile() for n, (f, arguments) in sized.items()}
+    jit: Any = eqx.filter_jit
+    compiled = {n: jit(f).lower(*arguments).compile() for n, (f, arguments) in sized.items()}
     calls = {str(n): partial(compiled[n], *arguments) for n, (_, arguments) in sized.items()}
     times = cpu_times({n: (lambda call=call: jax.tree.leaves(call())) for n, call in calls.items()}, repeats)
     return {n: _row(times[str(n)], _memory(compiled[n])) for n in sized}
@@ -137,7 +138,9 @@ def show(name: str, rows: dict[int, dict[str, Any]], found: dict[str, Any]) -> N
 
 def report(name: str, sized: Sized, solver: str | None, repeats: int) -> None:
     rows = measured(sized, repeats)
-    for size, (_, arguments) in sized.items() if solver else ():
+    for size, (_, arguments) in sized.items():
+        if solver is None:
+            continue
         rows[size]["planned"] = round(planned(solver, *arguments) / rows[size]["spread"][0], 3)
     found = {"slopes": slopes(rows), "sizes": {str(size): row for size, row in rows.items()}}
     show(name, rows, found)

@@ -156,7 +156,7 @@ def chosen(names: list[str]) -> list[tuple[str, str]]:
 
 
 def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--seconds", type=float, default=120, help="CPU seconds of each")
     parser.add_argument("--seeds", default="0", help="such as 0,1,2")

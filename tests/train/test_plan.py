@@ -2,7 +2,9 @@
 
 import json
 import math
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -33,7 +35,8 @@ def sized(samples=None, widths=(3, 20, 30, 1)):
 
 
 def counted(f, *arguments):
-    return eqx.filter_jit(f).lower(*arguments).compile().compiled.cost_analysis()["flops"]
+    jit: Any = eqx.filter_jit
+    return jit(f).lower(*arguments).compile().compiled.cost_analysis()["flops"]
 
 
 def test_a_value_costs_what_its_layers_do():
@@ -44,6 +47,7 @@ def test_a_value_costs_what_its_layers_do():
 def test_factors_are_as_large_as_the_ones_that_a_step_holds():
     xs = jnp.ones((7, 3))
     held = jacobian(mlp, weights(3, 20, 30, 1), xs, form=Factored)
+    assert isinstance(held, Factored)
     groups = [group for leaf in held.leaves for group in leaf.groups]
     assert sum(x.nbytes for g in groups for x in (g.a, g.g)) / 7 == pytest.approx(sized().factors)
 
@@ -120,16 +124,15 @@ def test_the_smaller_matrix_is_taken_and_what_does_not_fit_is_not():
 def test_measured_steps_took_what_the_plan_says(monkeypatch):
     """From 1,000 rows on, three quarters within 30 %: the times of growth.json, on the machine of roofline.json."""
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    from growth import key, planned, residuals
-
+    growth = import_module("growth")
     found = json.loads((ROOT / "results" / "growth.json").read_text(encoding="utf-8"))["values"]
     measured = {
-        (name, size): (solver, arguments, found[key(name)]["sizes"][str(size)]["spread"][0])
-        for name, (solver, steps) in residuals(quick=False).items()
+        (name, size): (solver, arguments, found[growth.key(name)]["sizes"][str(size)]["spread"][0])
+        for name, (solver, steps) in growth.residuals(quick=False).items()
         for size, (_, arguments) in steps.items()
         if len(arguments[1]) >= 1000
     }
-    ratios = [planned(solver, *arguments) / fastest for solver, arguments, fastest in measured.values()]
+    ratios = [growth.planned(solver, *arguments) / fastest for solver, arguments, fastest in measured.values()]
     assert len(ratios) >= 8
     assert sum(abs(ratio - 1) <= 0.3 for ratio in ratios) >= 0.75 * len(ratios), ratios
     assert math.isclose(1, math.prod(ratios) ** (1 / len(ratios)), rel_tol=0.2)
