@@ -9,7 +9,7 @@ datasheet), and NVIDIA A100 SXM4 80 GB (A100 datasheet: 19.5, 80, 2.04, 600; DGX
 import json
 from pathlib import Path
 
-from angd.train.plan import Machine
+from angd.train.costs import Machine
 
 ROOFLINE = Path(__file__).parent.parent / "results" / "roofline.json"
 GB = 1e9

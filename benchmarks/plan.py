@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 
 from angd.problems.vmc import MOLECULES, Coulomb, FermiNet, GroundState, Molecule
-from angd.train.plan import SOLVERS, Machine, Plan, Size, best, plan
+from angd.train.costs import Machine
+from angd.train.plan import SOLVERS, Plan, Size, best, plan
 from angd.tree import in_precision
 from machines import H100, this_core
 from step import Burgers, network

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import pytest
 
 from angd.method.jacobian import Dense, Factored, jacobian
-from angd.train.plan import SOLVERS, Machine, Size, best, factorisation, gathered, plan, product, reduced
+from angd.train.costs import Machine, factorisation, gathered, product, reduced
+from angd.train.plan import SOLVERS, Size, best, plan
 
 ROOT = Path(__file__).parents[2]
 MACHINE = Machine("test", peak=1e12, bandwidth=1e11, memory=1e9, link=1e10, network=1e9, latency=1e-6)
