@@ -1,9 +1,8 @@
 """What a step would cost on machines that are not here: its flops, bytes and messages, and the seconds they take.
 
 A step is a list of parts, each with its flops, the bytes that it moves through memory, and what it sends
-(`angd.train.costs`).
-The numbers of a model are counted, not guessed: `Size.of` reads them off the same walk over the function that chooses
-how the Jacobian is held. `benchmarks/growth.py` compares all this with measured steps.
+(`angd.train.costs`). The numbers of a model are counted, not guessed: `Size.of` reads them off the same walk over the
+function that chooses how the Jacobian is held. `benchmarks/growth.py` compares all this with measured steps.
 """
 
 import math
