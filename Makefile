@@ -42,14 +42,23 @@ check: setup  ## Lint, formatting, types, import directions, numbers in the docs
 	$(BIN)/pyright
 	$(BIN)/python -m pytest tests/test_imports.py tests/test_numbers.py
 
-bench: setup  ## Run the benchmarks side by side with what one would use instead
+bench: setup  ## Run the benchmarks side by side with what one would use instead (hours), and fill their pages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-scimba.txt
 	$(BIN)/python benchmarks/flow.py
 	$(BIN)/python benchmarks/jacobian.py
 	$(BIN)/python benchmarks/step.py
 	$(BIN)/python benchmarks/loop.py
 	$(BIN)/python benchmarks/pinn.py
 	$(BIN)/python benchmarks/vmc.py
+	$(BIN)/python benchmarks/sr_grid.py --record
+	$(BIN)/python benchmarks/rivals_pinn.py
+	$(BIN)/python benchmarks/roofline.py --record
+	$(BIN)/python benchmarks/growth.py --record
+	$(BIN)/python benchmarks/plan.py --record
+	$(BIN)/python benchmarks/scaling.py --record
+	$(BIN)/python tools/draw_bench.py
+	$(BIN)/python tools/fill_numbers.py --write
 
 docs-setup: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.txt
@@ -65,6 +74,7 @@ tutorials: docs-setup  ## Run the tutorials, and write their pages and notebooks
 figures: setup  ## Redraw the figures that the docs show
 	$(BIN)/python docs/figures.py
 	$(BIN)/python tools/draw_results.py
+	$(BIN)/python tools/draw_bench.py
 
 gallery: setup  ## Run what the gallery shows, and draw it (ten minutes of CPU)
 	$(BIN)/python docs/figures.py gallery

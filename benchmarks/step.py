@@ -41,7 +41,7 @@ class Burgers(eqx.Module):
         def along(direction: jax.Array) -> Callable[[jax.Array], tuple[jax.Array, jax.Array]]:
             return lambda z: jax.jvp(u, (z,), (direction,))
 
-        e_t, e_x = jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])
+        e_t, e_x = jnp.eye(2, dtype=x.dtype)
         (value, u_x), (_, u_xx) = jax.jvp(along(e_x), (x,), (e_x,))
         return along(e_t)(x)[1] + value * u_x - 0.01 / np.pi * u_xx
 

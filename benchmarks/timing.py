@@ -1,6 +1,7 @@
 """Times of several jobs, measured side by side, and kept."""
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,14 +27,33 @@ def best_times(jobs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, fl
     return best
 
 
+def cpu_times(jobs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+    """CPU seconds of several interleaved repetitions, after one to compile: other work disturbs them less than the
+    clock, though it takes part of the caches."""
+    found: dict[str, list[float]] = {name: [] for name in jobs}
+    for repeat in range(repeats + 1):
+        for name, job in jobs.items():
+            start = time.process_time()
+            jax.block_until_ready(job())
+            found[name] += [time.process_time() - start] * (repeat > 0)
+    return found
+
+
+def one_core() -> None:
+    """This process on its last core, with one thread: call it before JAX computes anything."""
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
 def milliseconds(times: dict[str, float]) -> dict[str, float]:
     """To three digits, under names that a page can quote."""
     return {name.replace(", ", "_").replace(" ", "_"): float(f"{1e3 * t:.3g}") for name, t in times.items()}
 
 
-def record(benchmark: str, case: str, found: dict[str, Any]) -> None:
-    """Put one case into results/speed_<benchmark>.json."""
-    save(RESULTS / f"speed_{benchmark}.json", f"python benchmarks/{benchmark}.py --record", case, found)
+def record(benchmark: str, case: str, found: dict[str, Any], name: str | None = None) -> None:
+    """Put one case into results/<name>.json, by default results/speed_<benchmark>.json."""
+    save(RESULTS / f"{name or f'speed_{benchmark}'}.json", f"python benchmarks/{benchmark}.py --record", case, found)
 
 
 def save(out: Path, command: str, case: str, found: dict[str, Any]) -> None:

@@ -83,14 +83,11 @@ def choose(f: Callable[..., Any], params: PyTree, xs: PyTree, n: int, m: int, me
     rows, limit = f"its rows would take {written(n * row)}", f"the {written(memory)} that a Jacobian may hold"
     if factors <= memory and n * row > memory:
         return Factored, factors, f"{rows}, more than {limit}; layer factors fit"
-    if factors <= memory and _kernel_cost(leaves) < GAIN * sum(math.prod(leaf.shape) for leaf in leaves):
+    if factors <= memory and kernel_cost(leaves) < GAIN * sum(math.prod(leaf.shape) for leaf in leaves):
         return Factored, factors, f"its kernel is cheaper from layer factors than from rows of {written(n * row)}"
     if factors <= memory and _panels_win(n * m, n * row, factors, params):
-        return (
-            Factored,
-            factors,
-            f"its kernel is formed from some columns at a time, not from rows of {written(n * row)}",
-        )
+        why = f"its kernel is formed from some columns at a time, not from rows of {written(n * row)}"
+        return Factored, factors, why
     if n * row <= memory:
         return Dense, n * row, f"its rows stay below {limit}, and layer factors gain nothing"
     if FEWEST * row <= memory:
@@ -120,7 +117,7 @@ def _factor_bytes(leaves: tuple[Leaf, ...]) -> int:
     return sum(x.size * x.dtype.itemsize for leaf in leaves for g in leaf.groups for x in (g.a, g.g))
 
 
-def _kernel_cost(leaves: tuple[Leaf, ...]) -> float:
+def kernel_cost(leaves: tuple[Leaf, ...]) -> float:
     """Multiply-adds per entry of the kernel when each leaf takes its cheaper form."""
     paired = [g for leaf in leaves if leaf.separate for g in leaf.groups if hadamard_wins(g)]
     whole = [g for leaf in leaves if leaf.separate for g in leaf.groups if not hadamard_wins(g)]
