@@ -10,6 +10,8 @@ from angd.problems.estimate import Estimate
 from angd.problems.pinn.derivatives import d
 from angd.problems.pinn.domains import Box, Data, Face, Faces
 from angd.problems.pinn.estimates import estimates
+from angd.problems.pinn.integrals import Integral, Nodes
+from angd.problems.pinn.laplacian import laplacian
 from angd.problems.pinn.networks import Mirrored, Model, Network, Periodic
 from angd.problems.pinn.problem import Condition, Problem, observed
 from angd.problems.pinn.regions import Boundary, Region
@@ -30,9 +32,11 @@ __all__ = [
     "Face",
     "Faces",
     "Fixed",
+    "Integral",
     "Mirrored",
     "Model",
     "Network",
+    "Nodes",
     "Periodic",
     "Polygon",
     "Problem",
@@ -45,5 +49,6 @@ __all__ = [
     "Uniform",
     "d",
     "estimates",
+    "laplacian",
     "observed",
 ]
