@@ -1,4 +1,4 @@
-"""The Laplacian in one pass forward: equal to the trace of the Hessian, and cheaper than second derivatives one by one."""
+"""The Laplacian in one pass forward: the trace of the Hessian, and cheaper than second derivatives one by one."""
 
 from functools import partial
 
@@ -19,7 +19,9 @@ FIELDS = {
     "constant": lambda z: jnp.sum(jnp.ones(3)),
     "linear": lambda z: z @ jnp.arange(3.0) + jnp.concatenate([z, z])[4],
     "inner": lambda z: jax.jit(jax.nn.softplus)(jax.nn.relu(z[0]) * z[1]) + jax.nn.silu(z[2]),
-    "power": lambda z: jnp.abs(z[0]) ** 2.5 + (2.0 + z[1]) ** z[2] + jax.lax.fori_loop(0, 3, lambda _, y: y * z[1], z[0]),
+    "power": lambda z: (
+        jnp.abs(z[0]) ** 2.5 + (2.0 + z[1]) ** z[2] + jax.lax.fori_loop(0, 3, lambda _, y: y * z[1], z[0])
+    ),
 }
 
 
@@ -39,7 +41,9 @@ def test_axes_that_are_none_are_refused():
 
 def problem(equation, dimension=3):
     inner = Network((6, 5), embed=Periodic(axis=1, period=2.0), activation="sin")
-    return Problem(Mirrored(inner, axis=1), Box(*[(0.0, 1.0)] * dimension), equation, {}, lambda z, u: z[0] * (1 - z[0]) * u)
+    return Problem(
+        Mirrored(inner, axis=1), Box(*[(0.0, 1.0)] * dimension), equation, {}, lambda z, u: z[0] * (1 - z[0]) * u
+    )
 
 
 @pytest.mark.filterwarnings("error")
@@ -66,6 +70,10 @@ def test_ten_dimensions_cost_much_less_than_ten_times_one():
     def one_by_one(u, z):
         return sum(d(u, i, i)(z) for i in range(z.shape[0]))
 
-    single, ten, plain = operations(one_by_one, 1), operations(lambda u, z: laplacian(u)(z), 10), operations(one_by_one, 10)
+    single, ten, plain = (
+        operations(one_by_one, 1),
+        operations(lambda u, z: laplacian(u)(z), 10),
+        operations(one_by_one, 10),
+    )
     assert ten < 5.5 * single
     assert ten < 0.75 * plain

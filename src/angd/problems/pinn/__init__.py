@@ -7,6 +7,7 @@ Uniform(interior=..., ...)(key, problem, params)    where it is asked to
 """
 
 from angd.problems.estimate import Estimate
+from angd.problems.pinn.causal import Causal
 from angd.problems.pinn.derivatives import d
 from angd.problems.pinn.domains import Box, Data, Face, Faces
 from angd.problems.pinn.estimates import estimates
@@ -25,6 +26,7 @@ __all__ = [
     "Ball",
     "Boundary",
     "Box",
+    "Causal",
     "Coefficient",
     "Condition",
     "Data",

@@ -62,7 +62,7 @@ class Integral(eqx.Module):
     over: tuple[int, ...] = eqx.field(static=True)
     nodes: int = eqx.field(static=True)
 
-    def __init__(self, domain: Box, over: Iterable[int] | None = None, nodes: int = 12):
+    def __init__(self, domain: Any, over: Iterable[int] | None = None, nodes: int = 12):
         if not isinstance(domain, Box):
             raise ValueError(f"Integral: the domain must be a Box, got a {type(domain).__name__}.")
         axes = tuple(range(domain.dimension)) if over is None else tuple(over)

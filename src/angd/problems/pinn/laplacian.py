@@ -97,19 +97,23 @@ def _apply(equation: Any, arguments: list[Any]) -> list[Any]:
 
 
 def _chain(function: Callable[..., list[Array]], y: list[Channels], linear: bool) -> list[Any]:
-    """The chain rule of second order for one function."""
+    """The chain rule of second order for one function; what it returns in whole numbers has no derivatives."""
     values, firsts, seconds = (tuple(part) for part in zip(*y, strict=True))
+    out = function(*values)
+    real = [i for i, part in enumerate(out) if jnp.issubdtype(part.dtype, jnp.floating)]
+
+    def numbers(*at: Array) -> list[Array]:
+        found = function(*at)
+        return [found[i] for i in real]
 
     def along(*directions: Array) -> list[Array]:
-        return jax.jvp(function, values, directions)[1]
+        return jax.jvp(numbers, values, directions)[1]
 
-    out, second = jax.jvp(function, values, seconds)
-    if not jnp.issubdtype(out[0].dtype, jnp.floating):
-        return out
-    first = jax.vmap(along)(*firsts)
+    first, second = jax.vmap(along)(*firsts), along(*seconds)
     if not linear:
-        second = [s + b for s, b in zip(second, _bend(function, values, firsts), strict=True)]
-    return [Channels(*channels) for channels in zip(out, first, second, strict=True)]
+        second = [s + b for s, b in zip(second, _bend(numbers, values, firsts), strict=True)]
+    channels = {i: Channels(out[i], *parts) for i, *parts in zip(real, first, second, strict=True)}
+    return [channels.get(i, part) for i, part in enumerate(out)]
 
 
 def _bend(function: Callable[..., list[Array]], values: tuple[Array, ...], firsts: tuple[Array, ...]) -> list[Array]:

@@ -27,6 +27,7 @@ from angd.problems.pinn.unknowns import (
     present,
     reads_unknowns,
 )
+from angd.problems.slabs import TIME, at_time
 from angd.problems.stages import total
 
 Equation = Callable[..., Array]
@@ -143,7 +144,8 @@ class Problem(eqx.Module):
 
     def field(self, params: PyTree, z: Float[Array, " D"]) -> Float[Array, "*m"]:
         """u(z)."""
-        value = total(lambda part: self.network(part, z), params[FIELD] if self.unknowns else params)
+        own = at_time(params[FIELD] if self.unknowns else params, z[TIME])
+        value = total(lambda part: self.network(part, z), own)
         return value if self.constraint is None else self.constraint(z, value)
 
     def coefficients(self, params: PyTree) -> dict[str, Any]:

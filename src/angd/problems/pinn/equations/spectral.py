@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 Hat = np.ndarray  # of rfft
+Times = np.ndarray | Sequence[float]
 CIRCLE = np.exp(1j * np.pi * (np.arange(1, 33) - 0.5) / 16)[None, :]  # points on the circle
 
 
@@ -59,7 +60,7 @@ def step(by: Scheme, nonlinear: Callable[[Hat], Hat], v: Hat) -> Hat:
     return by.whole * v + by.first * n + 2 * by.middle * (n_a + n_b) + by.last * nonlinear(c)
 
 
-def evolve(linear: Hat, nonlinear: Callable[[Hat], Hat], start: Hat, times: Sequence[float], h: float) -> Iterator[Hat]:
+def evolve(linear: Hat, nonlinear: Callable[[Hat], Hat], start: Hat, times: Times, h: float) -> Iterator[Hat]:
     """States at increasing times, of which the first is that of the start.
 
     **Arguments:**
