@@ -1,12 +1,14 @@
 """Causal weights: an equation counts at a time when it holds at all earlier ones (Wang, Sankaran & Perdikaris 2022)."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from angd.method.samples import Samples
-from angd.problems.pinn.problem import INTERIOR, Problem
+from angd.problems.pinn.problem import INTERIOR
 from angd.problems.pinn.sampling import Sampler
 
 
@@ -36,7 +38,7 @@ class Causal(Sampler):
     def every(self) -> float:
         return self.inner.every
 
-    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+    def __call__(self, key: Array, problem: Any, params: PyTree) -> dict[str, Samples]:
         samples = self.inner(key, problem, params)
         inside = samples[INTERIOR]
         r = jax.vmap(problem.residuals[INTERIOR], (None, 0))(params, inside.x)
