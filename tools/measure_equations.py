@@ -3,7 +3,7 @@
     python tools/measure_equations.py [short | budget | ROW]... [--seeds=0] [--again]
 
 Every run is `angd run NAME` in a process of its own on one core, and its budget is the CPU time of that process,
-compilation included, the evaluation of errors not. `short` gives every equation a minute, `budget` the time of its goal.
+compilation included, the evaluation of errors not. `short` is a minute for each, `budget` the time of its goal.
 """
 
 import sys
