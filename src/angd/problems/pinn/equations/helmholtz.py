@@ -2,8 +2,8 @@
 
     u = sin 3πx sin 4πy,   q = (k² − 25 π²) u
 
-No sign is definite: k² lies between the eigenvalues of −Δ, the nearest ones one hundredth of it away. The edge is built
-into the field. Sines as activations, because waves are sums of them.
+No sign is definite: k² lies between the eigenvalues of −Δ, the nearest ones one hundredth of it away. One layer of
+sines of kz: a field of this equation is a sum of plane waves, which are as long as k says.
 """
 
 from typing import Any
@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from angd.problems.pinn.derivatives import Field
-from angd.problems.pinn.domains import Box
+from angd.problems.pinn.domains import Box, Faces
 from angd.problems.pinn.laplacian import laplacian
 from angd.problems.pinn.networks import Network
-from angd.problems.pinn.problem import Problem
+from angd.problems.pinn.problem import Condition, Problem
 
 K = 15.0
 DOMAIN = Box((-1.0, 1.0), (-1.0, 1.0))
@@ -31,14 +31,27 @@ def residual(u: Field, z: Float[Array, "2"]) -> Float[Array, ""]:
     return (laplacian(u)(z) - (K**2 - 25 * jnp.pi**2) * exact(z)) / K**2 + u(z)
 
 
-def zero_at_the_edge(z: Float[Array, "2"], value: Float[Array, ""]) -> Float[Array, ""]:
-    """A field that vanishes there."""
-    return (1 - z[0] ** 2) * (1 - z[1] ** 2) * value
+def edge(u: Field, z: Float[Array, "2"]) -> Float[Array, ""]:
+    """u = 0."""
+    return u(z)
 
 
-def helmholtz(network: Any = None) -> Problem:
-    """The problem, by default with two layers of sines."""
-    return Problem(network or Network((28, 28), activation="sin"), DOMAIN, residual, {}, zero_at_the_edge)
+def in_waves(z: Float[Array, "2"]) -> Float[Array, "2"]:
+    """kz."""
+    return K * z
+
+
+def helmholtz(network: Any = None, weight: float = 10.0) -> Problem:
+    """The problem, by default with one layer of 64 sines.
+
+    **Arguments:**
+
+    - `network`: a model in place of the default one.
+    - `weight`: of the edge, against the equation's 1.
+    """
+    faces = Faces(tuple(DOMAIN.face(axis, side) for axis in (0, 1) for side in ("lower", "upper")))
+    made = network or Network((64,), activation="sin", embed=in_waves)
+    return Problem(made, DOMAIN, residual, {"edge": Condition(faces, edge, weight)})
 
 
 def known() -> dict[str, Any]:
