@@ -29,7 +29,8 @@ class GaussNewton(Recipe):
     Uniform points for `warm_steps` or until the loss is below `warm` (adaptive ones would chase the front of a solution
     that is not there yet), `fresh` steps on adaptive points, new in each, then ones that serve `keep` steps: less
     noise. When they have become slow, one more network on top of the frozen ones learns what is left, and so on: up to
-    `stages` of them, for a `Problem` without measured values. For problems with `residual` or `residuals`.
+    `stages` of them, for a `Problem` without measured values. With `slabs`, one network after the other in time instead
+    (`angd.problems.slabs`). For problems with `residual` or `residuals`.
 
     **Arguments:** see `angd run burgers energy --help`; of these, `interior` and `condition` (numbers of points) are
     the ones to change: more points than parameters.

@@ -2,9 +2,9 @@
 
     u = sin πx cos 2πt + ½ sin 4πx cos 8πt               (Wang, Yu & Perdikaris 2022)
 
-A string with fixed ends, of length 1 and speed 2, repeats after the time 1, and one that begins at rest is even in time:
-the network sees cos 2πt. Continued as an odd function of period 2 in x it is zero at the ends. The shape at the start is
-built in.
+A string of length 1 and speed 2 with fixed ends repeats after the time 1, and one that begins at rest is even in time:
+the network sees cos 2πt. Continued as an odd function of period 2 in x it is zero at the ends. The shape at the start
+is built in.
 """
 
 from typing import Any
