@@ -10,7 +10,7 @@ import angd
 from angd.problems.evaluation import Evaluator
 from angd.problems.library import EQUATIONS, TASKS
 from angd.problems.pinn import Uniform, burgers, d, euler
-from angd.problems.pinn.equations import allen_cahn, family, kdv, lid, riemann, sod, spectral, viscosity
+from angd.problems.pinn.equations import allen_cahn, family, kdv, lid, poisson, riemann, sod, spectral, viscosity, wave
 from angd.problems.pinn.equations import kuramoto_sivashinsky as ks
 from angd.recipes import GaussNewton
 
@@ -24,6 +24,7 @@ HARD = {"poisson": "edge", "heat-4d": "start", "wave": "start", "cavity": "edge"
 def test_an_exact_solution_satisfies_its_equation_and_conditions(name):
     task = TASKS[name]()
     problem, exact = task.problem, task.exact
+    assert exact is not None
     samples = Uniform(**task.counts(12, 40))(KEY, problem, None)
     terms = {"interior": problem.equation} | {n: c.equation for n, c in problem.conditions.items()}
     for term, equation in terms.items():
@@ -64,7 +65,7 @@ def test_the_string_begins_at_rest_has_fixed_ends_and_repeats_as_its_solution_do
     def u(z):
         return task.problem.field(params, z)
 
-    for field in (u, task.exact):
+    for field in (u, wave.exact):
         assert abs(d(field, 0)(jnp.array([0.0, 0.3]))) < 1e-12
         assert np.allclose([field(jnp.array([0.3, x])) for x in (0.0, 1.0)], 0, atol=1e-12)
         assert np.isclose(field(jnp.array([1.0, 0.3])), field(jnp.array([0.0, 0.3])), atol=1e-12)
@@ -201,9 +202,9 @@ def test_the_integrator_keeps_a_soliton_of_kdv():
 
 
 def test_a_grid_that_is_no_part_of_the_reference_is_refused():
-    for task in ("kdv", "allen-cahn", "kuramoto-sivashinsky"):
+    for reference in (kdv.reference, allen_cahn.reference, ks.reference):
         with pytest.raises(ValueError, match="1 more than a divisor"):
-            TASKS[task]().reference((3, 100))
+            reference(3, 100)
 
 
 def test_the_flow_in_a_cavity_does_not_depend_on_its_resolution():
@@ -284,7 +285,7 @@ def test_errors_in_many_dimensions_are_measured_all_over_the_domain():
 
     class Wrong(type(task.problem)):
         def field(self, params, z):
-            return task.exact(z) + jnp.where(z[4] > 0.5, 1.0, 0.0)
+            return poisson.exact(z) + jnp.where(z[4] > 0.5, 1.0, 0.0)
 
     wrong = Wrong(task.problem.network, task.problem.domain, task.problem.equation, task.problem.conditions)
     found = Evaluator(angd.Task(wrong, exact=task.exact))(task.start(KEY), None, 1.0)
@@ -310,7 +311,7 @@ def test_every_equation_is_learnt_by_its_name(name):
     """With the default recipe on few points: the loss at held-out points falls."""
     fit = angd.fit(name, GaussNewton(interior=150, condition=40, warm=0), steps=30, progress=False)
     losses = [record.test_loss for record in fit.records]
-    assert losses[-1] < losses[0] / 2
+    assert (losses[-1] or np.inf) < (losses[0] or 0) / 2
     known = {"cavity": {"u", "v"}, "kovasznay": {"u", "v", "p"}, "sod": {"ρ", "u", "p"}}.get(name, {"u"})
     assert set(fit.errors) == known
     assert fit.plot() is not None

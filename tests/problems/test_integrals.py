@@ -49,13 +49,13 @@ def test_a_mass_is_kept_in_time():
 
 
 def test_what_cannot_be_integrated_is_refused():
-    for arguments, sentence in (
-        ((Ball((0.0, 0.0), 1.0),), "must be a Box, got a Ball"),
-        ((BOX, (2,)), "different coordinates below 2"),
-        ((BOX, ()), "different coordinates below 2"),
-        ((BOX, (0,), 0), "nodes must be at least 1"),
+    for given, sentence in (
+        ({"domain": Ball((0.0, 0.0), 1.0)}, "must be a Box, got a Ball"),
+        ({"domain": BOX, "over": (2,)}, "different coordinates below 2"),
+        ({"domain": BOX, "over": ()}, "different coordinates below 2"),
+        ({"domain": BOX, "over": (0,), "nodes": 0}, "nodes must be at least 1"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            Integral(*arguments)
+            Integral(**given)
     with pytest.raises(ValueError, match="points outside the domain"):
         Problem(Network((5,)), Box((0.0, 1.0), (0.0, 1.0)), lambda u, z: u(z), {"mass": Condition(Integral(BOX), max)})

@@ -65,11 +65,12 @@ def solve(re: float = 100.0, n: int = 96, power: int = 1) -> Flow:
 
     def on_points(c: np.ndarray) -> list[np.ndarray]:
         c = c.reshape(n, n)
-        return [sum(f[i] @ c @ f[j].T for i, j in orders) for orders in ORDERS]
+        return [np.sum([f[i] @ c @ f[j].T for i, j in orders], axis=0) for orders in ORDERS]
 
     def tested(*parts: np.ndarray) -> np.ndarray:
         pairs = zip(parts, ORDERS, strict=True)
-        return sum(f[i].T @ (weight * part) @ f[j] for part, orders in pairs for i, j in orders).ravel()
+        terms = [f[i].T @ (weight * part) @ f[j] for part, orders in pairs for i, j in orders]
+        return np.sum(terms, axis=0).ravel()
 
     def stokes(r: np.ndarray) -> np.ndarray:  # its inverse but for the mixed derivatives, which at most double it
         inner = vectors.T @ r.reshape(n, n) @ vectors / (values[:, None] + values[None, :])
