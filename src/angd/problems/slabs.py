@@ -59,7 +59,12 @@ class Slabs(eqx.Module):
 def at_time(params: PyTree, t: Float[Array, ""]) -> PyTree:
     """Parameters of the slab that a time belongs to; beyond the present slab, those of the present one.
 
-    **Arguments:** `params`, `Slabs`, or those of one network, which come back as they are; `t`.
+    **Arguments:**
+
+    - `params`: `Slabs`, or those of one network, which come back as they are.
+    - `t`: the time.
+
+    **Returns:** parameters of one network.
     """
     if not isinstance(params, Slabs):
         return params
@@ -112,7 +117,9 @@ class InSlab(eqx.Module):
 class OfSlab(eqx.Module):
     """Another sampler's points, for the present slab.
 
-    **Arguments:** `inner`, a sampler.
+    **Arguments:**
+
+    - `inner`: the other sampler, of a `Problem`.
     """
 
     inner: Any
