@@ -41,7 +41,7 @@ class Evaluator:
     def __init__(self, task: Task, problem: Any = None, counts: Sequence[int] | None = None, points: int = TEST_POINTS):
         self.task, self.problem = task, task.problem if problem is None else problem
         self.solution = solution_of(task, counts)
-        self._compare = self.solution if task.exact is not None or task.reference is not None else None
+        self._compare = comparison_of(task, counts, points, self.solution)
         self._held_out = held_out_loss(task, points)
         observables = {**getattr(self.problem, "observables", {}), **task.observables}
         self._observables = {name: jax.jit(f) for name, f in observables.items()}
@@ -101,6 +101,29 @@ def _loss(task: Task, params: PyTree, samples: Any) -> Any:
     return Energy().loss(task.problem, params, samples)
 
 
+def comparison_of(
+    task: Task, counts: Sequence[int] | None, points: int, solution: Callable[[PyTree], Solution] | None
+) -> Callable[[PyTree], Solution] | None:
+    """Where errors are measured, None where nothing is exact: on the grid that is drawn, or, in more than two
+    dimensions, all over the domain.
+
+    **Arguments:** `task`; `counts`, of a grid that somebody asked for; `points` inside the domain; `solution`, on the
+    grid.
+
+    **Returns:** a function of the parameters.
+    """
+    if task.exact is None or counts is not None or getattr(_domain(task), "dimension", 0) <= len(GRID):
+        return solution if task.exact is not None or task.reference is not None else None
+    from angd.problems.pinn import Sobol
+
+    z = np.asarray(Sobol().draw(jax.random.key(TEST_KEY), _domain(task), points))
+    return _on_points(task, z, _exact(task, z))
+
+
+def _domain(task: Task) -> Any:
+    return getattr(task.problem, "domain", None)
+
+
 def solution_of(task: Task, counts: Sequence[int] | None = None) -> Callable[[PyTree], Solution] | None:
     """The fields on a grid, beside the exact ones where they are known; None where there is nothing to draw.
 
@@ -113,6 +136,11 @@ def solution_of(task: Task, counts: Sequence[int] | None = None) -> Callable[[Py
     z, exact = _known(task, counts)
     if z is None:
         return None
+    return _on_points(task, z, exact)
+
+
+def _on_points(task: Task, z: np.ndarray, exact: dict[str, np.ndarray]) -> Callable[[PyTree], Solution]:
+    """The fields at points, beside the exact ones."""
     compiled = jax.jit(lambda params: task.field(params, jnp.asarray(z)).reshape(len(z), -1))
     outside = _outside(task, z)
     exact = {name: np.where(outside, np.nan, values) for name, values in exact.items()}
@@ -144,12 +172,32 @@ def _known(task: Task, counts: Sequence[int] | None) -> tuple[np.ndarray | None,
     """Points to draw at, and exact values by field."""
     if task.reference is not None:
         z, values = _reference(task, counts)
-        return np.asarray(z), {name: np.asarray(value) for name, value in values.items()}
+        return _checked(task, np.asarray(z), {name: np.asarray(value) for name, value in values.items()})
     z = grid(task, counts)
     if z is None or task.exact is None:
         return z, {}
+    return z, _exact(task, z)
+
+
+def _exact(task: Task, z: np.ndarray) -> dict[str, np.ndarray]:
+    """The exact solution at points, by field."""
+    assert task.exact is not None
     columns = np.asarray(jax.vmap(task.exact)(jnp.asarray(z))).reshape(len(z), -1).T
-    return z, dict(zip(task.fields or field_names(len(columns)), columns, strict=True))
+    return dict(zip(task.fields or field_names(len(columns)), columns, strict=True))
+
+
+def _checked(task: Task, z: np.ndarray, values: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Refuse a reference of the wrong shape."""
+    dimension = getattr(_domain(task), "dimension", z.shape[-1] if z.ndim else 0)
+    if z.ndim != 2 or z.shape[1] != dimension:
+        raise ValueError(f"{task.name}: its reference needs points of shape (N, {dimension}), got {z.shape}.")
+    wrong = next((name for name, value in values.items() if value.shape != z.shape[:1]), None)
+    if wrong is not None:
+        raise ValueError(
+            f"{task.name}: its reference needs one value of {wrong!r} at each of the {len(z)} points, got shape "
+            f"{values[wrong].shape}."
+        )
+    return z, values
 
 
 def _reference(task: Task, counts: Sequence[int] | None) -> Any:

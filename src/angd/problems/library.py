@@ -7,6 +7,7 @@ called. Imports nothing heavy.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from angd.problems.task import Task
@@ -192,6 +193,84 @@ j1j2 = _spins("j1j2", "the frustrated J1-J2 model at J2 = 0.5 on a 4 x 4 lattice
 hubbard = _spins("hubbard", "the Hubbard ring, 6 sites, half filled, U = 4, exact sums")
 
 
+def _equation(
+    name: str, about: str, file: str, equation: str, *given: Any, cpu_seconds: float = 300.0, **options: Any
+) -> Builtin:
+    """What `angd.problems.pinn.equations.FILE` knows."""
+
+    def make(network: str) -> dict[str, Any]:
+        if network != "small":
+            raise ValueError(f"{name} has one network only: leave network out.")
+        return import_module(f"angd.problems.pinn.equations.{file}").known(*given)
+
+    return Builtin(name, about, make, options=options, cpu_seconds=cpu_seconds, equation=equation)
+
+
+POISSON = "−Δu = f on the unit cube, u known on its faces"
+NAVIER_STOKES = "(u ∂ₓ + v ∂ᵧ)(u, v) + ∇p = Δ(u, v)/Re, ∂ₓu + ∂ᵧv = 0"
+EQUATIONS = (
+    _equation("poisson", "Poisson's equation on a square", "poisson", "−Δu = f, u = 0 at the edge", 2),
+    _equation("poisson-5d", "Poisson's equation in 5 dimensions", "poisson", POISSON, 5),
+    _equation("poisson-10d", "Poisson's equation in 10 dimensions", "poisson", POISSON, 10),
+    _equation("heat-4d", "the heat equation in 4 dimensions and time", "heat", "∂ₜu = Δu/4, u known on the faces"),
+    _equation(
+        "allen-cahn",
+        "Allen–Cahn from x² cos πx: phases that separate, with thin walls between",
+        "allen_cahn",
+        "∂ₜu = 10⁻⁴ ∂ₓₓu + 5(u − u³) on [0, 1] × [−1, 1], periodic",
+        cpu_seconds=600.0,
+    ),
+    _equation(
+        "kdv",
+        "Korteweg–de Vries from cos πx: a wave that breaks into solitons",
+        "kdv",
+        "∂ₜu + u ∂ₓu + 0.022² ∂ₓₓₓu = 0 on [0, 1] × [−1, 1], periodic",
+        cpu_seconds=900.0,
+    ),
+    _equation(
+        "kuramoto-sivashinsky",
+        "Kuramoto–Sivashinsky from cos x (1 + sin x): patterns out of long waves",
+        "kuramoto_sivashinsky",
+        "∂ₜu + α u ∂ₓu + β ∂ₓₓu + γ ∂ₓₓₓₓu = 0, α, β, γ = 100/16, 100/16², 100/16⁴, on [0, ½] × [0, 2π], periodic",
+        cpu_seconds=900.0,
+    ),
+    _equation("wave", "the wave equation: a string with two harmonics", "wave", "∂ₜₜu = 4 ∂ₓₓu on [0, 1]²"),
+    _equation(
+        "helmholtz",
+        "Helmholtz's equation with k = 15: three by four waves in a square",
+        "helmholtz",
+        "Δu + k²u = q on [−1, 1]², u = 0 at the edge",
+    ),
+    _equation("kovasznay", "Kovasznay's flow behind a grid, Re = 40", "kovasznay", NAVIER_STOKES),
+    _equation("cavity", "flow in a cavity with a sliding lid, Re = 100", "cavity", NAVIER_STOKES),
+    _equation(
+        "sod",
+        "Euler's equations: Sod's shock tube, a rarefaction, a contact and a shock",
+        "sod",
+        "∂ₜ(ρ, ρu, E) + ∂ₓ(ρu, ρu² + p, (E + p)u) = 0, E = p/(γ − 1) + ρu²/2, γ = 1.4",
+    ),
+    _equation(
+        "viscosity",
+        "an inverse problem: two coefficients from 500 values with one per cent of noise",
+        "viscosity",
+        "∂ₜu + λ u ∂ₓu = ν ∂ₓₓu, λ and ν unknown",
+        cpu_seconds=120.0,
+    ),
+    _equation(
+        "viscosity-family",
+        "Burgers from −sin(πx) for every viscosity from 0.01 to 0.1 at once",
+        "family",
+        "∂ₜu + u ∂ₓu = ν ∂ₓₓu on [0, 1] × [−1, 1], log₁₀ ν the third coordinate",
+    ),
+    _equation(
+        "insulated",
+        "Poisson's equation without flux at the edge, whose mean value is given",
+        "insulated",
+        "−Δu = f, ∂u/∂n = 0, ∫u = 1",
+    ),
+)
+
+
 def _inference(name: str, about: str, target: str, model: Callable[[], Any], **options: Any) -> Builtin:
     def make(network: str) -> dict[str, Any]:
         if network != "small":
@@ -224,6 +303,7 @@ TASKS: Mapping[str, Builtin] = {
     task.name: task
     for task in (
         *(burgers, burgers_sin, burgers_cos, euler, heat),
+        *EQUATIONS,
         *(hydrogen, helium, lithium_hydride, beryllium, lithium_dimer, hydrogen_chain, nitrogen),
         *(tfim, heisenberg, j1j2, hubbard),
         *(gaussian_mixture, funnel),

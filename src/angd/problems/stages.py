@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.step import Info
+from angd.problems.slabs import slabs_like
 
 
 class Staged(eqx.Module):
@@ -147,7 +148,12 @@ class _Part(eqx.Module):
 
 def staged_like(params: PyTree, arrays: Mapping[str, Any]) -> PyTree:
     """Parameters of the structure that saved ones have, by name; `params` are those of one network."""
-    scales = next((array for name, array in arrays.items() if name in (".scales", "['params'].scales")), None)
+    scales, edges = (
+        next((array for name, array in arrays.items() if name in (end, f"['params']{end}")), None)
+        for end in (".scales", ".edges")
+    )
+    if edges is not None:
+        return slabs_like(params, len(edges))
     if scales is None:
         return params
     k = len(scales)

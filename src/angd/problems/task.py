@@ -159,7 +159,7 @@ class Task:
             )
         places = self.problem.places().items()
         counts = {name: interior if name == "interior" else condition for name, _ in places}
-        measured = {name: place.count for name, place in places if hasattr(place, "count")}
+        measured = {name: place.count for name, place in places if getattr(place, "count", None)}
         return counts | {name: count for name, count in measured.items() if count <= interior}
 
     def rows(self, interior: int, condition: int) -> float:

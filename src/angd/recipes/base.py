@@ -93,6 +93,7 @@ class Phase:
     - `below`: the phase ends when the loss is below this number.
     - `until`: it also ends when `until(losses, steps, seconds)` is true, asked after every step at new points: the
       losses of the phase at points that no step had seen, and what the budget has left. None is never.
+    - `share`: it also ends when this share of the budget is used; infinite is never.
     - `grow`: a function `(key, problem, params, loss)` → the parameters with which the phase begins, perhaps of another
       structure, where it is not the first; `loss` is the last one at new points. None leaves them as they are.
     - `rounds`: when the phase ends, it begins again, so often in all.
@@ -107,6 +108,7 @@ class Phase:
     steps: float = INFINITE
     below: float = -INFINITE
     until: Callable[[Sequence[float], float, float], bool] | None = None
+    share: float = INFINITE
     grow: Callable[[Any, Any, Any, Any], Any] | None = None
     rounds: int = 1
     single: bool = False
@@ -117,6 +119,8 @@ class Phase:
     def __post_init__(self):
         if not self.steps >= 1:
             raise ValueError(f"Phase: steps must be at least 1, got {self.steps}.")
+        if not self.share > 0:
+            raise ValueError(f"Phase: share must be positive, got {self.share}.")
         if not self.rounds >= 1:
             raise ValueError(f"Phase: rounds must be at least 1, got {self.rounds}.")
 
@@ -157,6 +161,10 @@ class Recipe:
     def problem(self, task: Any) -> Any:
         """The task's problem as this recipe trains it."""
         return task.problem
+
+    def start(self, task: Any, params: Any) -> Any:
+        """The first parameters as this recipe trains them, from those of the task or of another run."""
+        return params
 
     def phases(self, task: Any, seed: int = 0) -> list[Phase]:
         """What is done.

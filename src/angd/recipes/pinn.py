@@ -29,7 +29,8 @@ class GaussNewton(Recipe):
     Uniform points for `warm_steps` or until the loss is below `warm` (adaptive ones would chase the front of a solution
     that is not there yet), `fresh` steps on adaptive points, new in each, then ones that serve `keep` steps: less
     noise. When they have become slow, one more network on top of the frozen ones learns what is left, and so on: up to
-    `stages` of them, for a `Problem` without measured values. For problems with `residual` or `residuals`.
+    `stages` of them, for a `Problem` without measured values. With `slabs`, one network after the other in time instead
+    (`angd.problems.slabs`). For problems with `residual` or `residuals`.
 
     **Arguments:** see `angd run burgers energy --help`; of these, `interior` and `condition` (numbers of points) are
     the ones to change: more points than parameters.
@@ -44,6 +45,8 @@ class GaussNewton(Recipe):
     fresh: float = number(500, 1, INFINITE, "steps on points that are new in each")
     keep: int = number(20, 1, 1e9, "steps that later points serve")
     stages: int = number(8, 0, 1e3, "networks on top of the first one, at most; 0 is none")
+    slabs: int = number(1, 1, 1000, "time slabs, each from the end of the one before; 1 is none")
+    causal: float = number(0, 0, 1e6, "ε of causal weights: times wait until earlier ones are learnt; 0 is none")
     more: float = number(2, 1, 100, "points of such a network, in units of those of the first")
     damping: float = number(1e-2, 1e-12, 1e6, "λ at the start")
     scaling: float = number(0.5, 0, 1, "power of diag G in the damping after the first phase, for normal; 0 is λI")
@@ -72,12 +75,35 @@ class GaussNewton(Recipe):
             first, second = self._scaled(self.damping, 0.0), self._scaled(self.damping / 10, self.scaling)
         else:
             first = second = self.optimiser(solver(self.solver, self.damping))
+        if self.slabs > 1:
+            return self._marching(task, first, second)
         uniform, adaptive, kept = self._samplers(task)
         warm = Phase(first, uniform, self.warm_steps, self.warm, name="uniform points")
         short = Phase(first, uniform, self.single_steps or 1, self.warm, single=True, name="single precision")
         fresh = Phase(second, adaptive, self.fresh, name="adaptive points")
         last = self._last(task, second, kept) if self.fresh < INFINITE else []
         return [*([short] if self.single_steps else []), warm, fresh, *last]
+
+    def start(self, task: Any, params: Any) -> Any:
+        """As slabs, where there are any."""
+        if self.slabs == 1:
+            return params
+        from angd.problems.slabs import Slabs, check
+
+        check(task.problem, task.name)
+        return params if isinstance(params, Slabs) else Slabs.of(params, task.problem.domain.intervals[0], self.slabs)
+
+    def _marching(self, task: Any, first: Any, second: Any) -> list[Phase]:
+        """One slab after the other, each with an equal share of the budget."""
+        from angd.problems.slabs import InSlab, Next, OfSlab, check
+
+        check(task.problem, task.name)
+        uniform, _, kept = (OfSlab(sampler) for sampler in self._samplers(task))
+        first, second = InSlab(first), InSlab(second)
+        shares = [i / self.slabs for i in range(1, self.slabs)]
+        warm = Phase(first, uniform, self.warm_steps, self.warm, share=shares[0], name="slab 1, uniform points")
+        slabs = [Phase(second, kept, share=share, name=f"slab {i}") for i, share in enumerate([*shares, INFINITE], 1)]
+        return [warm, slabs[0], *(replace(phase, grow=Next()) for phase in slabs[1:])]
 
     def _last(self, task: Any, optimiser: Any, kept: Any) -> list[Phase]:
         """Points that serve several steps, for the first network and for those on top of it."""
@@ -133,10 +159,12 @@ class GaussNewton(Recipe):
         """Uniform points, adaptive ones, and adaptive ones that serve several steps."""
         if task.samples is not None:
             return (task.sampler(),) * 3
-        from angd.problems.pinn import Adaptive, Balanced, Renewed, Uniform
+        from angd.problems.pinn import Adaptive, Balanced, Causal, Renewed, Uniform
 
         counts = task.counts(self.interior, self.condition)
         uniform, adaptive = Uniform(**counts), Adaptive(**counts)
+        if self.causal > 0:
+            uniform, adaptive = Causal(uniform, self.causal), Causal(adaptive, self.causal)
         if self.balance > 0:
             uniform, adaptive = Balanced(uniform, self.balance), Balanced(adaptive, self.balance)
         return uniform, adaptive, Renewed(adaptive, self.keep) if self.keep > 1 else adaptive

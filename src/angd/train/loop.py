@@ -143,7 +143,7 @@ def train(
     clock, now, loop = Clock(start.seconds, start.cpu_seconds), start, _Loop(problem, phases, key)
     attempt = 0
     while budget.spent(now) < 1 and loop.goes_on(now):
-        after, info = loop.step(now, attempt, budget.left(now))
+        after, info = loop.step(now, attempt, budget.left(now), budget.spent(now))
         read = clock.read()
         seconds, cpu_seconds = agreed(read, (after.phase, after.round))
         after = replace(after, seconds=seconds, cpu_seconds=cpu_seconds)
@@ -179,7 +179,7 @@ class _Loop:
         return now.phase + 1 == len(self.phases) and now.round + 1 >= self.phases[now.phase].rounds
 
     def step(
-        self, now: TrainState, attempt: int = 0, left: tuple[float, float] = (INFINITE, INFINITE)
+        self, now: TrainState, attempt: int = 0, left: tuple[float, float] = (INFINITE, INFINITE), spent: float = 0.0
     ) -> tuple[TrainState, Info]:
         if self._finished(now):
             now = self._next_phase(now)
@@ -188,7 +188,8 @@ class _Loop:
         info = jax.tree.map(np.asarray, info)  # on a host, device_get takes six times longer
         rejected = 0 if info.accepted else now.rejected + 1
         fresh, enough = self._fresh(now, info, left)
-        ended = bool(info.loss < self.phases[now.phase].below) or enough
+        phase = self.phases[now.phase]
+        ended = bool(info.loss < phase.below) or enough or spent >= phase.share
         done = {"k": now.k + 1, "ended": ended, "fresh": fresh, "rejected": rejected}
         return replace(now, params=params, samples=samples, state=state, **done), info
 

@@ -82,6 +82,7 @@ def prepare(task: Task, recipe: Recipe, seed: int, start: PyTree = None) -> Setu
     **Returns:** a `Setup`.
     """
     phases = [phase for phase in recipe.phases(task, seed) if start is None or not phase.pretraining]
+    start = recipe.start(task, task.start(jax.random.key(seed)) if start is None else start)
     return assemble(task, recipe.problem(task), phases, seed, recipe.final(task), start)
 
 

@@ -7,9 +7,12 @@ Uniform(interior=..., ...)(key, problem, params)    where it is asked to
 """
 
 from angd.problems.estimate import Estimate
+from angd.problems.pinn.causal import Causal
 from angd.problems.pinn.derivatives import d
 from angd.problems.pinn.domains import Box, Data, Face, Faces
 from angd.problems.pinn.estimates import estimates
+from angd.problems.pinn.integrals import Integral, Nodes
+from angd.problems.pinn.laplacian import laplacian
 from angd.problems.pinn.networks import Mirrored, Model, Network, Periodic
 from angd.problems.pinn.problem import Condition, Problem, observed
 from angd.problems.pinn.regions import Boundary, Region
@@ -23,6 +26,7 @@ __all__ = [
     "Ball",
     "Boundary",
     "Box",
+    "Causal",
     "Coefficient",
     "Condition",
     "Data",
@@ -30,9 +34,11 @@ __all__ = [
     "Face",
     "Faces",
     "Fixed",
+    "Integral",
     "Mirrored",
     "Model",
     "Network",
+    "Nodes",
     "Periodic",
     "Polygon",
     "Problem",
@@ -45,5 +51,6 @@ __all__ = [
     "Uniform",
     "d",
     "estimates",
+    "laplacian",
     "observed",
 ]

@@ -25,6 +25,7 @@ NU = 0.01 / np.pi
 DOMAIN, HALF = Box((0.0, 1.0), (-1.0, 1.0)), Box((0.0, 1.0), (0.0, 1.0))
 PAPER = (20, 50, 80, 80, 50, 20)  # widths of the paper's network
 PERIODIC = Periodic(axis=1, period=2.0)
+Values = np.ndarray
 CHUNK = 2**23  # exponentials at a time
 
 
@@ -95,7 +96,7 @@ def small(initial: str) -> Network | Mirrored:
     return Network((24, 24, 24))
 
 
-def solution(initial: str, z: np.ndarray, panel: float = 0.02, nodes: int = 16) -> np.ndarray:
+def solution(initial: str, z: np.ndarray, panel: float = 0.02, nodes: int = 16, nu: float = NU) -> np.ndarray:
     """u at points (t, x), in float64; `panel` bounds the width of the panels, which early times make narrower.
 
     **Arguments:**
@@ -104,16 +105,17 @@ def solution(initial: str, z: np.ndarray, panel: float = 0.02, nodes: int = 16) 
     - `z`: points (t, x), shape (n, 2).
     - `panel`: the largest width of a panel of the quadrature; early times make panels narrower.
     - `nodes`: Gauss–Legendre nodes of a panel.
+    - `nu`: the viscosity.
 
     **Returns:** u at the points, shape (n,), in float64.
     """
     u = np.asarray(INITIAL[initial].h(z[:, 1]), dtype=float).copy()
     for t in np.unique(z[z[:, 0] > 0, 0]):
-        y, weights = _quadrature(min(panel, 4 * np.sqrt(2 * NU * t)), nodes)
+        y, weights = _quadrature(min(panel, 4 * np.sqrt(2 * nu * t)), nodes)
         potential = INITIAL[initial].integral(_mirrored(y))
         here = np.flatnonzero(z[:, 0] == t)
         for part in np.array_split(here, -(-here.size * y.size // CHUNK)):
-            u[part] = _cole_hopf(t, z[part, 1:], y[None, :], weights[None, :], potential[None, :])
+            u[part] = _cole_hopf(t, z[part, 1:], y[None, :], weights[None, :], potential[None, :], nu)
     return u
 
 
@@ -138,8 +140,10 @@ def _mirrored(y: np.ndarray) -> np.ndarray:
     return np.abs((y + 1) % 4 - 2) * -1 + 1
 
 
-def _cole_hopf(t: float, x: np.ndarray, y: np.ndarray, weights: np.ndarray, potential: np.ndarray) -> np.ndarray:
+def _cole_hopf(
+    t: float, x: np.ndarray, y: np.ndarray, weights: np.ndarray, potential: np.ndarray, nu: float
+) -> np.ndarray:
     """x is a column, y a row of quadrature nodes."""
-    exponent = -((x - y) ** 2 / (2 * t) + potential) / (2 * NU)
+    exponent = -((x - y) ** 2 / (2 * t) + potential) / (2 * nu)
     w = weights * np.exp(exponent - exponent.max(axis=1, keepdims=True))
     return np.sum((x - y) / t * w, axis=1) / np.sum(w, axis=1)

@@ -13,6 +13,7 @@ from angd.method.samples import Samples
 from angd.problems.estimate import Estimate
 from angd.problems.models import as_model
 from angd.problems.pinn.domains import Data, Face, Faces
+from angd.problems.pinn.integrals import Integral
 from angd.problems.pinn.networks import Model
 from angd.problems.pinn.observed import Misfit, noise_weights
 from angd.problems.pinn.regions import Boundary, Region
@@ -26,6 +27,7 @@ from angd.problems.pinn.unknowns import (
     present,
     reads_unknowns,
 )
+from angd.problems.slabs import TIME, at_time
 from angd.problems.stages import total
 
 Equation = Callable[..., Array]
@@ -38,7 +40,8 @@ class Condition(eqx.Module):
 
     **Arguments:**
 
-    - `on`: where, a `Face`, `Faces`, `Box` or another region, `Data`, or the boundary of a region, `region.boundary`.
+    - `on`: where, a `Face`, `Faces`, `Box` or another region, `Data`, an `Integral`, or the boundary of a region,
+      `region.boundary`.
     - `equation`: `equation(u, z)`, a number or a vector that should vanish; `equation(u, z, c)` where the problem has
       unknowns.
     - `weight`: > 0, its share of the loss; 10 times the equation's is a good first try. None, for measurements, takes
@@ -111,8 +114,10 @@ class Problem(eqx.Module):
         if INTERIOR in self.conditions:
             raise ValueError(f"Problem: {INTERIOR!r} is the equation's own name; call the condition something else.")
         for name, condition in self.conditions.items():
-            if not isinstance(condition.on, Region | Boundary | Face | Faces | Data):
-                raise ValueError(f"Problem: the condition {name!r} must be on a Box, Face, Faces, Boundary or Data.")
+            if not isinstance(condition.on, Region | Boundary | Face | Faces | Integral | Data):
+                raise ValueError(
+                    f"Problem: the condition {name!r} must be on a Box, Face, Faces, Boundary, Integral or Data."
+                )
             if condition.on.dimension != self.domain.dimension:
                 raise ValueError(f"Problem: the condition {name!r} lives on a box of another dimension.")
             if not condition.on.within(self.domain):
@@ -139,7 +144,8 @@ class Problem(eqx.Module):
 
     def field(self, params: PyTree, z: Float[Array, " D"]) -> Float[Array, "*m"]:
         """u(z)."""
-        value = total(lambda part: self.network(part, z), params[FIELD] if self.unknowns else params)
+        own = at_time(params[FIELD] if self.unknowns else params, z[TIME])
+        value = total(lambda part: self.network(part, z), own)
         return value if self.constraint is None else self.constraint(z, value)
 
     def coefficients(self, params: PyTree) -> dict[str, Any]:

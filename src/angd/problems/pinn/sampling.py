@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, PyTree
 from angd.method.parallel import spread
 from angd.method.samples import Samples
 from angd.problems.pinn.domains import Faces
-from angd.problems.pinn.problem import INTERIOR, Problem
+from angd.problems.pinn.problem import INTERIOR
 from angd.tree import count
 
 LONG = 100  # steps that fit the points of a large network
@@ -37,7 +37,7 @@ class Sampler(eqx.Module):
         return 1
 
     @abc.abstractmethod
-    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+    def __call__(self, key: Array, problem: Any, params: PyTree) -> dict[str, Samples]:
         """Fresh samples."""
 
 
@@ -50,7 +50,7 @@ class AbstractIndifferent(Sampler):
     def draw(self, key: Array, place: Any, n: int) -> PyTree:
         """n points of a box, a face, or data."""
 
-    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+    def __call__(self, key: Array, problem: Any, params: PyTree) -> dict[str, Samples]:
         check_counts(self.counts, problem)
         return {
             name: Samples(self.draw(_named(key, name), place, self.counts[name]), weight=problem.weight(name))
@@ -125,7 +125,7 @@ class Adaptive(Sampler):
             raise ValueError("Adaptive: it takes a whole number pool ≥ 1, floor ≥ 0 and power ≥ 0.")
         self.counts, self.pool, self.floor, self.power = _Counts(counts), pool, floor, power
 
-    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+    def __call__(self, key: Array, problem: Any, params: PyTree) -> dict[str, Samples]:
         samples = Uniform(**self.counts)(key, problem, params)
         n = self.counts[INTERIOR]
         candidates = spread(_uniform(_named(key, "pool"), problem.domain, self.pool * n), params)
@@ -158,7 +158,7 @@ class Fixed(Sampler):
     def every(self) -> float:
         return float("inf")
 
-    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+    def __call__(self, key: Array, problem: Any, params: PyTree) -> dict[str, Samples]:
         samples = self.inner(self.key, problem, params)
         warn_of_overfitting(problem, params, samples)
         return samples
@@ -187,7 +187,7 @@ class Renewed(Sampler):
     def every(self) -> float:
         return self.steps
 
-    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+    def __call__(self, key: Array, problem: Any, params: PyTree) -> dict[str, Samples]:
         samples = self.inner(key, problem, params)
         if self.steps >= LONG:
             warn_of_overfitting(problem, params, samples)
@@ -210,10 +210,10 @@ class Rolling(Sampler):
     inner: Sampler
     new: Sampler
 
-    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+    def __call__(self, key: Array, problem: Any, params: PyTree) -> dict[str, Samples]:
         return self.inner(key, problem, params)
 
-    def move(self, key: Array, problem: Problem, params: PyTree, samples: dict[str, Samples]) -> dict[str, Samples]:
+    def move(self, key: Array, problem: Any, params: PyTree, samples: dict[str, Samples]) -> dict[str, Samples]:
         """New points in front, and as many fewer at the end; weights stay as they are."""
         new = self.new(key, problem, params)
         return {
@@ -250,7 +250,7 @@ class Balanced(Sampler):
     def every(self) -> float:
         return self.inner.every
 
-    def __call__(self, key: Array, problem: Problem, params: PyTree) -> dict[str, Samples]:
+    def __call__(self, key: Array, problem: Any, params: PyTree) -> dict[str, Samples]:
         samples = self.inner(key, problem, params)
         size = {name: self._size(f, params, samples[name]) for name, f in problem.residuals.items()}
         safe = {name: jnp.where(part > 0, part, size[INTERIOR]) for name, part in size.items()}
@@ -265,7 +265,7 @@ class Balanced(Sampler):
         return sum((jnp.sum(leaf**2) for leaf in jax.tree.leaves(rows)), jnp.zeros(())) / chosen.shape[0]
 
 
-def warn_of_overfitting(problem: Problem, params: PyTree, samples: dict[str, Samples]) -> None:
+def warn_of_overfitting(problem: Any, params: PyTree, samples: dict[str, Samples]) -> None:
     """Fixed points with more parameters than residuals can be fitted exactly, and the equation not at all."""
     points = {name: part.x for name, part in samples.items()}
     shapes = jax.eval_shape(
@@ -281,7 +281,7 @@ def warn_of_overfitting(problem: Problem, params: PyTree, samples: dict[str, Sam
         )
 
 
-def check_counts(counts: Mapping[str, int], problem: Problem) -> None:
+def check_counts(counts: Mapping[str, int], problem: Any) -> None:
     """Every term needs points, and every count a term."""
     terms = set(problem.places())
     if set(counts) != terms:
