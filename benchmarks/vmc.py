@@ -39,7 +39,7 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from angd import split
 from angd.method.jacobian import Dense, Factored, jacobian
 from angd.method.parallel import mesh, replicate
-from angd.problems.energies import autocorrelation_time
+from angd.problems.statistics import autocorrelation_time
 from angd.problems.vmc import (
     MOLECULES,
     AroundNuclei,

@@ -13,7 +13,8 @@ from jax.flatten_util import ravel_pytree
 
 import angd
 from angd.method.baselines.base import slope
-from angd.problems.energies import autocorrelation_time, rhat, summarise
+from angd.problems.energies import summarise
+from angd.problems.statistics import autocorrelation_time, rhat
 from angd.problems.vmc import (
     MOLECULES,
     AroundNuclei,
