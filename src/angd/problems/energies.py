@@ -79,20 +79,17 @@ def evaluate(
         raise ValueError(f"evaluate: at least 4 measurements are needed, got {measurements}.")
     functions = functions_of(observables)
     place, run = jax.random.split(key)
-    draw, move, local = eqx.filter_jit(chain), eqx.filter_jit(chain.move), eqx.filter_jit(problem.local_energies)
     if functions:
-        first = eqx.filter_eval_shape(lambda: _like(params, chain(place, problem, params)).x[0])
-        check_functions(functions, params, first)
-    walkers = _like(params, draw(place, problem, params))
+        check_functions(functions, params, eqx.filter_eval_shape(_drawn, chain, place, problem, params).x)
+    walkers = _drawn(chain, place, problem, params)
     check_start(problem, params, walkers)
-    measure = eqx.filter_jit(group_means)
     rows, rates, seen = [], [], []
     for k in range(measurements):
-        walkers = _like(params, move(jax.random.fold_in(run, k), problem, params, walkers))
-        rows.append(np.real(np.asarray(local(params, walkers.x))).astype(float))
+        walkers = _moved(chain, jax.random.fold_in(run, k), problem, params, walkers)
+        rows.append(np.real(np.asarray(_local_energies(problem, params, walkers.x))).astype(float))
         rates.append(float(walkers.acceptance))
         if functions:
-            seen.append(jax.device_get(measure(functions, params, walkers.x)))
+            seen.append(jax.device_get(_measured(functions, params, walkers.x)))
     found = summarise(np.stack(rows), float(np.mean(rates)))
     return replace(found, observables=estimates_of(seen))
 
@@ -139,10 +136,29 @@ def exact_energy(
     functions = functions_of(observables)
     if not observables:
         return found
-    check_functions(functions, params, states.basis.x[0])
+    check_functions(functions, params, states.basis.x)
     means = eqx.filter_jit(states.means)(functions, problem, params)
     exact = {name: estimate.Estimate(np.asarray(mean), np.zeros(mean.shape)) for name, mean in means.items()}
     return found | {"observables": described(exact, observables)}
+
+
+# Functions of the module, so that states of one wave function are compiled once, however many are evaluated.
+@eqx.filter_jit
+def _drawn(chain: Any, key: Array, problem: Any, params: PyTree) -> Any:
+    return _like(params, chain(key, problem, params))
+
+
+@eqx.filter_jit
+def _moved(chain: Any, key: Array, problem: Any, params: PyTree, walkers: Any) -> Any:
+    return _like(params, chain.move(key, problem, params, walkers))
+
+
+@eqx.filter_jit
+def _local_energies(problem: Any, params: PyTree, xs: Array) -> Array:
+    return problem.local_energies(params, xs)
+
+
+_measured = eqx.filter_jit(group_means)
 
 
 def _like(params: PyTree, walkers: Any) -> Any:

@@ -230,3 +230,14 @@ TASKS: Mapping[str, Builtin] = {
     )
 }
 """Every built-in task by its name."""
+
+OBSERVABLES: Mapping[str, str] = {
+    name: f"angd.problems.vmc.observables:{made}"
+    for name, made in (
+        ("dipole", "Dipole"),
+        ("density", "Density"),
+        ("pair", "PairDistribution"),
+        ("forces", "Forces"),
+    )
+}
+"""What can be measured of a wave function by name; each has `of(problem)`."""

@@ -53,8 +53,9 @@ def _of_both(name: str, f: Any) -> Callable[[PyTree, Array], Any]:
     return OfPlace(f) if len(places) == 1 else f
 
 
-def check_functions(functions: Functions, params: PyTree, x: Any) -> None:
-    """Refuse what is no observable, before any work; x is a walker, or its shape."""
+def check_functions(functions: Functions, params: PyTree, xs: Any) -> None:
+    """Refuse what is no observable, before any work; xs are walkers, or their shape."""
+    x = jax.ShapeDtypeStruct(xs.shape[1:], xs.dtype)
     for name, f in functions.items():
         try:
             found = jax.eval_shape(f, params, x)

@@ -97,6 +97,7 @@ class Run:
                 start = None if self.config.start is None else named_leaves(self.setup.params)
                 self.folder.create(self.config, environment(), about(self.setup), start)
             kept = Checkpoints(self.folder.checkpoints, identity(self.config))
+            kept.octaves = self.setup.final is not None
             self.on_doing("looking for checkpoints")
             start = kept.load(self.setup.at_phase) or self.state
             if start.k > 0:
