@@ -108,7 +108,9 @@ def estimated(means: Float[np.ndarray, "T G *c"], counts: Float[np.ndarray, "T G
 def described(found: Mapping[str, Estimate], observables: Mapping[str, Any]) -> dict[str, Any]:
     """As JSON can hold them, with what an observable says of itself: its `unit`, and where its components are, `at`."""
     kept = to_json(found)
-    for name, observable in observables.items():
-        known = {word: getattr(observable, word, None) for word in ("unit", "at")}
-        kept[name] |= {word: value for word, value in known.items() if value is not None}
-    return kept
+    return {name: kept[name] | _own_words(observable) for name, observable in observables.items()}
+
+
+def _own_words(observable: Any) -> dict[str, Any]:
+    known = {word: getattr(observable, word, None) for word in ("unit", "at")}
+    return {word: value for word, value in known.items() if value is not None}

@@ -67,7 +67,7 @@ def evaluate(
         raise ValueError(
             f"{str(folder)!r} was made in Python: angd.evaluate(folder, problem), with what fit was given."
         )
-    task = find_task(config.place, config.arguments) if problem is None else Task.of(problem)
+    task = _task(config, problem)
     kept = Checkpoints(place.checkpoints, identity(config))
     if best and step is not None:
         raise ValueError("evaluate: give step or best, not both.")
@@ -90,6 +90,13 @@ def evaluate(
     found = head | found | _given({"grid": None if grid is None else list(grid), "points": points}) | counts
     place.write("evaluation.json", found)
     return found
+
+
+def _task(config: Config, problem: Any) -> Task:
+    """What was given, by itself or by its address, or what the configuration names."""
+    if problem is None:
+        return find_task(config.place, config.arguments)
+    return find_task(problem) if isinstance(problem, str) else Task.of(problem)
 
 
 def _names(observables: Any) -> Sequence[str]:
@@ -151,8 +158,8 @@ def _before(kept: Checkpoints, step: int) -> list[int]:
     found = [k for k in kept.steps if k < step and kept.read(k)[1]["phase"] == phase]
     if not found:
         raise ValueError(
-            f"variance is extrapolated from several checkpoints, and there is none of the same phase before step {step}: "
-            "train longer, or save more often with --checkpoint-seconds."
+            f"variance takes several checkpoints of one phase, and there is none before step {step}: train longer, "
+            "or save more often with --checkpoint-seconds."
         )
     return found
 

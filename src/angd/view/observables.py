@@ -62,6 +62,7 @@ def _curve(figure: Figure, panel: Any, value: np.ndarray, found: Mapping[str, An
     seen = value[value > 0]
     if len(seen) and not np.any(value < 0) and seen.max() > STEEP * seen.min():
         panel.set_yscale("log", nonpositive="mask")
+        panel.set_ylim(seen.min() / 3, seen.max() * 2)
     panel.plot(at, np.where(value == 0, np.nan, value), color=colour, linewidth=1.6)
     panel.fill_between(at, value - error, value + error, color=colour, alpha=0.3, linewidth=0)
     panel.set(xlabel=f"{axis} (a₀)", ylabel=found.get("unit", ""))

@@ -233,12 +233,10 @@ def _multiples(folders: Sequence[RunFolder]) -> list[Picture]:
 
 def _measured(folders: Sequence[RunFolder]) -> list[Picture]:
     """Densities and the like, of the runs on which `angd evaluate --observables` has measured them."""
-    looks = [(f, drawn((f.read("evaluation.json") or {}).get("observables"))) for f in folders]
+    looks = [(_run_name(f), drawn((f.read("evaluation.json") or {}).get("observables"))) for f in folders]
     return [
-        Picture(
-            f"{name}: {_run_name(folder)}", *(figures.as_png(draw_observable(name, found, t)) for t in (LIGHT, DARK))
-        )
-        for folder, known in looks[:MOST]
+        Picture(f"{name}: {run}", *(figures.as_png(draw_observable(name, found, theme)) for theme in (LIGHT, DARK)))
+        for run, known in looks[:MOST]
         for name, found in known.items()
     ]
 

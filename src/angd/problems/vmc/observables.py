@@ -73,7 +73,6 @@ class Density(eqx.Module):
     span: tuple[Pair, ...] = eqx.field(static=True, default=((0.0, 6.0),))
     bins: int = eqx.field(static=True, default=40)
     centre: Direction | None = eqx.field(static=True, default=None)
-    unit: ClassVar[str] = "particles per volume (atomic units)"
 
     def __check_init__(self):
         _check_cells("Density", self.span, self.bins)
@@ -98,6 +97,11 @@ class Density(eqx.Module):
         low, high = shadow.min(axis=0) - MARGIN, shadow.max(axis=0) + MARGIN
         span = tuple((float(a), float(b)) for a, b in zip(low, high, strict=True))
         return cls(tuple(tuple(map(float, v)) for v in directions), span, 40, tuple(map(float, centre)))
+
+    @property
+    def unit(self) -> str:
+        """Of the values."""
+        return f"particles per {('volume', 'length', 'area')[len(self.directions)]} (atomic units)"
 
     @property
     def at(self) -> dict[str, list[float]]:

@@ -122,11 +122,8 @@ def run_evaluate(options: EvaluateOptions) -> int:
             **options.counts(),
         )
         pictures = _drawn(folder) if options.observables else []
-    print(
-        json.dumps(found, ensure_ascii=False)
-        if options.json
-        else "\n".join([sentence(found), *measured(found, pictures)])
-    )
+    lines = [sentence(found), *measured(found, pictures)]
+    print(json.dumps(found, ensure_ascii=False) if options.json else "\n".join(lines))
     return 0
 
 
