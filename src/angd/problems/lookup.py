@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from angd import address
-from angd.problems.library import NETWORKS, OBSERVABLES, TASKS
+from angd.problems.library import NETWORKS, OBSERVABLES, SIZES, TASKS
 from angd.problems.task import Task
 
 USUAL = ("task", "problem")  # names that are looked for in a file
@@ -25,8 +25,9 @@ def check_task(text: str, arguments: Mapping[str, Any]) -> None:
         if name not in allowed:
             takes = f"; it takes {_list(allowed)}" if allowed else ""
             raise ValueError(f"--{name} says nothing about {text}{takes}.")
-    if arguments.get("network", "small") not in NETWORKS:
-        raise ValueError(f"--network must be one of {', '.join(NETWORKS)}, got {arguments['network']!r}.")
+    sizes = SIZES if text.endswith(".xyz") else TASKS[text].networks if text in TASKS else NETWORKS
+    if arguments.get("network", "small") not in sizes:
+        raise ValueError(f"--network must be one of {', '.join(sizes)}, got {arguments['network']!r}.")
     if text in TASKS:
         return
     if text.endswith(".xyz"):
@@ -119,6 +120,13 @@ def _list(names: tuple[str, ...]) -> str:
 
 
 def _unknown(text: str) -> str:
+    if text.lower().startswith("vmc-"):
+        molecules = ", ".join(name for name in TASKS if name.startswith("vmc-"))
+        file = text[4:] or "water"
+        return (
+            f"There is no task called {text!r}, only {molecules}; any other molecule is a file with its nuclei in "
+            f"Ångström, angd run {file}.xyz: their number, a comment, and a line 'O 0 0 0.1173' for each."
+        )
     near = get_close_matches(text, TASKS, 1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(TASKS)}."
     return f"There is no task called {text!r}; {hint} A task of your own is file.py or package.module:name."

@@ -2,6 +2,7 @@
 
 Molecule, MOLECULES          what is solved
 FermiNet, or your own        log_psi(params, x) → (sign, log|ψ|)
+DotNet, quantum_dot          electrons in a harmonic trap
 GroundState(log_psi, V)      the problem that metrics understand
 Graded, Metropolis, Langevin walkers
 ElectronRefit                their velocities, for Wasserstein-2
@@ -17,6 +18,7 @@ for package in ("folx", "blackjax"):
 
 from angd.problems.energies import Estimate, RefusedWave, evaluate
 from angd.problems.extrapolation import Extrapolation, extrapolate
+from angd.problems.vmc.dots import DotNet, quantum_dot
 from angd.problems.vmc.ferminet import FermiNet
 from angd.problems.vmc.graded import Graded
 from angd.problems.vmc.hamiltonian import Coulomb, Trap
@@ -35,6 +37,7 @@ __all__ = [
     "Coulomb",
     "Density",
     "Dipole",
+    "DotNet",
     "ElectronRefit",
     "Estimate",
     "Extrapolation",
@@ -56,4 +59,5 @@ __all__ = [
     "energy",
     "evaluate",
     "extrapolate",
+    "quantum_dot",
 ]

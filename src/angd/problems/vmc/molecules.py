@@ -7,6 +7,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from angd.problems.library import SIZES
 from angd.problems.task import Task
 
 SYMBOLS = tuple(
@@ -153,9 +154,10 @@ MOLECULES: Mapping[str, Molecule] = {
 
 
 def as_task(molecule: Molecule, network: str = "small", **known: Any) -> Task:
-    """The ground state of a molecule as a task, with a FermiNet of small or published ("paper") size.
+    """The ground state of a molecule as a task, with a FermiNet.
 
-    **Arguments:** `molecule`; `network`, "small" or "paper"; `known`, arguments of `Task` to set.
+    **Arguments:** `molecule`; `network`, "small", "medium" or "published" ("paper" is the same);
+    `known`, arguments of `Task` to set.
 
     **Returns:** a `Task` whose reference energy is the molecule's `exact`.
     """
@@ -170,7 +172,7 @@ def wave_function(molecule: Molecule, network: str = "small") -> dict[str, Any]:
     from angd.problems.vmc.hamiltonian import Coulomb
     from angd.problems.vmc.problem import GroundState
 
-    if network not in ("small", "paper"):
-        raise ValueError(f"network must be one of small, paper, got {network!r}.")
-    made = FermiNet(molecule) if network == "small" else FermiNet.published(molecule)
+    if network not in SIZES:
+        raise ValueError(f"network must be one of {', '.join(SIZES)}, got {network!r}.")
+    made = {"small": FermiNet, "medium": FermiNet.medium}.get(network, FermiNet.published)(molecule)
     return {"problem": GroundState(made, Coulomb(molecule)), "energy": molecule.exact}

@@ -56,7 +56,7 @@ class SweepOptions:
     by: Annotated[str, tyro.conf.arg(metavar="loss|test_loss|error")] = "test_loss"
     """What should be small; the test loss of a ground state is its energy on fresh walkers."""
     network: Size = None
-    """The small accurate network of a built-in task or a molecule, or the published one."""
+    """Of a built-in task or a molecule: small, or paper; molecules have medium and published, which is the paper's."""
     seed: int = 0
     """Seed of the parameters and of all samples, the same for all."""
     out: Place = None
