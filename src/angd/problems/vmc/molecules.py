@@ -116,7 +116,10 @@ def _spins(electrons: int, charge: int, spin: int | None) -> tuple[int, int]:
         raise ValueError(f"A charge of {charge} leaves {electrons} electrons: at least one is needed.")
     spin = electrons % 2 if spin is None else int(spin)
     if abs(spin) > electrons or (electrons - spin) % 2:
-        raise ValueError(f"{electrons} electrons cannot have n↑ − n↓ = {spin}: it must be of the same parity, and ≤.")
+        parity = "odd" if electrons % 2 else "even"
+        raise ValueError(
+            f"{electrons} electrons cannot have n↑ − n↓ = {spin}: it must be {parity}, {electrons} at most."
+        )
     return (electrons + spin) // 2, (electrons - spin) // 2
 
 
