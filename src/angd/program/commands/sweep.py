@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import tyro
 
 from angd.problems.library import TASKS
-from angd.program.arguments import Place, Size, Switch, changes, Whole
+from angd.program.arguments import Place, Size, Switch, Whole, changes
 from angd.program.process import RUNS, opened
 from angd.program.terminal import waiting
 from angd.program.words import words
