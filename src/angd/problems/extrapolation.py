@@ -44,8 +44,8 @@ def extrapolate(states: Sequence[Any]) -> Extrapolation:
 
     **Returns:** an `Extrapolation`.
 
-    **References:** Kwon, Ceperley and Martin, Phys. Rev. B 48 (1993) 12037; Fu, Ren and Chen, J. Phys.: Condens. Matter
-    36 (2024), who take them along the training of a network.
+    **References:** Kwon, Ceperley and Martin, Phys. Rev. B 48 (1993) 12037; Fu, Ren and Chen, Mach. Learn.: Sci.
+    Technol. 5 (2024) 015016, who take the states along the training of a network.
     """
     columns = [[float(getattr(s, name)) for s in states] for name in ("energy", "error", "variance", "variance_error")]
     E, dE, V, dV = np.array(columns).reshape(4, -1)
