@@ -117,6 +117,7 @@ def test_exact_sums_have_observables_without_error(tmp_path):
     first, second = (found["observables"][name] for name in magnet)
     assert first["error"] == second["error"] == 0
     assert np.isclose(first["value"], second["value"]), "a ring has no preferred bond"
+    assert fitted.evaluation is not None
     assert fitted.evaluation["energy"] == pytest.approx(found["energy"])
 
 

@@ -52,10 +52,10 @@ def extrapolate(states: Sequence[Any]) -> Extrapolation:
     if len(set(V)) < 2 or not np.isfinite(columns).all():
         raise ValueError("extrapolate: at least two states of different variance are needed, all of them finite.")
     dE = np.maximum(dE, FLOOR * (1 + np.abs(E)))
-    slope = 0.0
+    weights = 1 / dE**2
     for _ in range(ROUNDS):
-        weights = 1 / (dE**2 + slope**2 * dV**2)
-        (energy, slope), covariance = _line(E, V, weights)
+        weights = 1 / (dE**2 + _line(E, V, weights)[0][1] ** 2 * dV**2)
+    (energy, slope), covariance = _line(E, V, weights)
     freedom = len(E) - 2
     misfit = np.sqrt(np.sum(weights * (E - energy - slope * V) ** 2) / freedom) if freedom else np.nan
     error = np.sqrt(covariance[0, 0]) * max(1.0, np.nan_to_num(misfit))

@@ -164,9 +164,9 @@ def quantum_dot(
         raise ValueError(
             f"quantum_dot: dimension must be 2 or 3, got {dimension!r}: on a line 1/r has no finite energy."
         )
-    network = DotNet(tuple(spins), dimension, omega)
+    network = DotNet(spins, dimension, omega)
     chain = Metropolis(GaussianStart(sum(spins), dimension, omega**-0.5), 512, 10, 200, 0.3 * omega**-0.5)
-    problem = GroundState(network, Trap(omega, repulsion=1.0, spins=tuple(spins)))
+    problem = GroundState(network, Trap(omega, repulsion=1.0, spins=spins))
     return {"problem": problem, "samples": chain, "energy": energy}
 
 
