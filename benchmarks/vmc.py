@@ -39,7 +39,7 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from angd import split
 from angd.method.jacobian import Dense, Factored, jacobian
 from angd.method.parallel import mesh, replicate
-from angd.problems.energies import autocorrelation_time
+from angd.problems.statistics import autocorrelation_time
 from angd.problems.vmc import (
     MOLECULES,
     AroundNuclei,
@@ -215,7 +215,7 @@ def forgetting(problem: GroundState, chain: Any, moves: int, measurements: int) 
         walkers = move(jax.random.fold_in(jax.random.key(1), k), problem, None, walkers)
         rows.append((np.sum(walkers.x[..., 2], axis=1), np.asarray(potential(walkers.x))))
     z, V = (np.stack(series) for series in zip(*rows, strict=True))
-    return moves * autocorrelation_time(z), moves * autocorrelation_time(V)
+    return moves * float(autocorrelation_time(z)), moves * float(autocorrelation_time(V))
 
 
 def ratios(times: dict[str, float]) -> dict[str, float]:

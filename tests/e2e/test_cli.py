@@ -59,6 +59,9 @@ COMMANDS = [
     (["run", "burgers", "--precision", "f16"], "--precision must be one of f64, f32"),
     (["run", "burgers", "--network", "huge"], "--network must be one of small, paper"),
     (["run", "burgers", "--charge", "1"], "--charge says nothing about burgers"),
+    (["run", "vmc-he", "--network", "huge"], "--network must be one of small, medium, published, paper"),
+    (["run", "dot-2d", "--network", "paper"], "--network must be one of small, got"),
+    (["run", "vmc-h2o"], "any other molecule is a file with its nuclei in Ångström, angd run h2o.xyz"),
     (["run", "burgers", "--max-rejections", "0"], "--max-rejections must be"),
     (["run", "burgers", "--checkpoint-seconds", "nan"], "--checkpoint-seconds must be"),
     (["run", "burgers", "adm"], "did you mean 'adam'?"),
@@ -117,6 +120,27 @@ def test_every_command_answers_mistakes_in_one_sentence(arguments, words, capsys
     assert words in said.err
     assert said.err.count("\n") == 1
     assert said.out == ""
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--spin", "1"], "10 electrons cannot have n↑ − n↓ = 1: it must be even, 10 at most"),
+        (["--charge", "1", "--spin", "2"], "9 electrons cannot have n↑ − n↓ = 2: it must be odd"),
+        (["--spin", "-12"], "it must be even, 10 at most"),
+        (["--charge", "10"], "leaves 0 electrons"),
+        (["--network", "large"], "--network must be one of small, medium, published, paper"),
+    ],
+)
+def test_ions_and_spins_that_cannot_be_get_one_sentence(given, words, capsys, tmp_path):
+    assert (
+        main(["run", str(Path(__file__).parents[2] / "examples" / "water.xyz"), *given, "--out", str(tmp_path / "run")])
+        == 2
+    )
+    said = capsys.readouterr()
+    assert words in said.err
+    assert said.err.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 

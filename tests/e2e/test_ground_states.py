@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from angd.program.main import main
@@ -32,6 +33,30 @@ def test_a_ground_state_is_measured_again_on_more_walkers_and_the_run_left_alone
     assert {path: path.read_bytes() for path in before} == before
     assert main(["evaluate", str(helium), "--grid", "20,20"]) == 2
     assert "leave out grid: a ground state is judged by its walkers" in capsys.readouterr().err
+
+
+def test_a_wave_function_says_more_than_its_energy(helium, capsys):
+    names = "dipole,forces,density"
+    assert main(["evaluate", str(helium), "--walkers", "64", "--measurements", "8", "--observables", names]) == 0
+    _, *lines = capsys.readouterr().out.strip().splitlines()
+    assert [line.partition(":")[0] for line in lines] == names.split(",")
+    found = (RunFolder(helium).read("evaluation.json") or {})["observables"]
+    shells = np.linspace(0, 6, 41)
+    electrons = np.sum(np.array(found["density"]["value"]) * np.diff(4 / 3 * np.pi * shells**3))
+    assert electrons == pytest.approx(2, abs=0.2), "not all of them are within 6 a₀"
+    assert np.shape(found["forces"]["value"]) == (1, 3)
+    assert (found["dipole"]["unit"], (helium / "figures" / "density.png").exists()) == ("e a₀", True)
+
+
+@pytest.mark.slow
+def test_an_ion_in_an_excited_spin_state_runs(tmp_path):
+    """The triplet of Li⁺, 1s2s ³S at −5.1107 Ha, is far above its singlet, −7.2799."""
+    (tmp_path / "li.xyz").write_text("1\n\nLi 0 0 0\n")
+    given = ["--charge", "1", "--spin", "2", "--walkers", "128", "--measurements", "40", "--pretrain", "200"]
+    given += ["--steps", "300", "--out", str(tmp_path / "run")]
+    assert main(["run", str(tmp_path / "li.xyz"), "spring", *given, "--quiet"]) == 0
+    found = (RunFolder(tmp_path / "run").read("summary.json") or {})["evaluation"]
+    assert found["energy"] == pytest.approx(-5.1107, abs=0.05)
 
 
 def test_a_branch_of_a_ground_state_needs_no_pretraining(helium, tmp_path):

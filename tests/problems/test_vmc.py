@@ -13,7 +13,8 @@ from jax.flatten_util import ravel_pytree
 
 import angd
 from angd.method.baselines.base import slope
-from angd.problems.energies import autocorrelation_time, rhat, summarise
+from angd.problems.energies import summarise
+from angd.problems.statistics import autocorrelation_time, rhat
 from angd.problems.vmc import (
     MOLECULES,
     AroundNuclei,
@@ -36,6 +37,7 @@ from angd.problems.vmc import (
     evaluate,
 )
 from angd.problems.vmc.ferminet import gather, slater
+from angd.problems.vmc.molecules import as_task
 from angd.problems.vmc.problem import kinetic_energy, kinetic_energy_by_loop
 from angd.problems.vmc.sampling import homes_of
 
@@ -260,7 +262,9 @@ def test_ferminet_is_antisymmetric_and_has_its_sizes():
         assert np.isclose(log, same)
     assert network.orbitals(params, x).shape == (2, 4, 4)
     assert not any(leaf.weak_type for leaf in jax.tree.leaves(params))  # or every first step would be compiled twice
+    assert as_task(MOLECULES["Be"], "medium").problem.log_psi == FermiNet.medium(MOLECULES["Be"])
     published = FermiNet.published(MOLECULES["Be"])
+    assert as_task(MOLECULES["Be"], "published").problem.log_psi == published
     shapes = jax.eval_shape(published.init, jax.random.key(0))
     assert published.determinants == 16
     assert [layer["one"][0].shape[1] for layer in shapes["layers"]] == [256] * 4

@@ -115,7 +115,8 @@ def test_a_built_in_task_says_the_same_before_and_after_it_is_built():
         assert task.cpu_seconds == known.cpu_seconds
         assert task.is_density == known.density
     waves = {name for name, known in TASKS.items() if known.density and known.recipe is None}
-    assert {f"vmc-{name.lower()}" for name in MOLECULES} | {"tfim", "heisenberg", "j1j2", "hubbard"} == waves
+    others = {"tfim", "heisenberg", "j1j2", "hubbard", "dot-2d", "dot-2d-6", "dot-3d"}
+    assert {f"vmc-{name.lower()}" for name in MOLECULES} | others == waves
 
 
 def test_every_grid_names_options_and_values_that_exist():

@@ -13,6 +13,7 @@ from typing import Any
 from angd.problems.task import Task
 
 NETWORKS = ("small", "paper")
+SIZES = ("small", "medium", "published", "paper")  # of molecules, whose published network is the paper's
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Builtin:
     - `cpu_seconds`: what a run takes when nobody says.
     - `recipe`: its default one, where that is not what its kind says.
     - `equation`: as one line of text.
+    - `networks`: the sizes that there are.
     """
 
     name: str
@@ -39,16 +41,17 @@ class Builtin:
     cpu_seconds: float = 600.0
     recipe: str | None = None
     equation: str = ""
+    networks: tuple[str, ...] = NETWORKS
 
     def __call__(self, network: str = "small") -> Task:
         """Build it.
 
-        **Arguments:** `network`: "small", accurate in minutes, or "paper".
+        **Arguments:** `network`: "small", accurate in minutes, or "paper"; for molecules also "medium" and "published".
 
         **Returns:** a `Task`.
         """
-        if network not in NETWORKS:
-            raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {network!r}.")
+        if network not in self.networks:
+            raise ValueError(f"network must be one of {', '.join(self.networks)}, got {network!r}.")
         known = {n: getattr(self, n) for n in ("about", "options", "cpu_seconds", "equation")}
         chosen = {} if network == "small" else {"network": network}
         return Task(name=self.name, address=self.name, arguments=chosen, **known, **self.make(network))
@@ -113,7 +116,22 @@ def _ground_state(molecule: str, about: str, cpu_seconds: float, **options: Any)
 
         return wave_function(MOLECULES[molecule], network)
 
-    return Builtin(f"vmc-{molecule.lower()}", f"ground state of {about}", make, True, options, cpu_seconds)
+    name = f"vmc-{molecule.lower()}"
+    return Builtin(name, f"ground state of {about}", make, True, options, cpu_seconds, networks=SIZES)
+
+
+def _dot(
+    name: str, about: str, spins: tuple[int, int], dimension: int, omega: float, energy: float, seconds: float
+) -> Builtin:
+    def make(network: str) -> dict[str, Any]:
+        from angd.problems.vmc import quantum_dot
+
+        return quantum_dot(spins, dimension, omega, energy)
+
+    return Builtin(name, f"quantum dot: {about}", make, True, DOTS, seconds, networks=("small",))
+
+
+DOTS: Mapping[str, Any] = {"rate": 0.05, "norm": 0.05}
 
 
 def _lattice(network: str, name: str) -> dict[str, Any]:
@@ -186,6 +204,10 @@ lithium_dimer = _ground_state("Li2", "the lithium dimer at 5.051 a₀", 3600.0)
 hydrogen_chain = _ground_state("H10", "a chain of ten hydrogen atoms, 1.8 a₀ apart", 3600.0)
 # Its local energies vary most: with the steps that suit the others its energy falls, then rises again.
 nitrogen = _ground_state("N2", "the nitrogen molecule at 2.068 a₀", 7200.0, norm=0.01, decay=2e-3, pretrain=2000)
+
+dot_2d = _dot("dot-2d", "2 electrons in the plane, ω = 1 (exact 3 Ha)", (1, 1), 2, 1.0, 3.0, 120.0)
+dot_2d_6 = _dot("dot-2d-6", "6 electrons in the plane, ω = 1 (20.1597 Ha)", (3, 3), 2, 1.0, 20.1597, 900.0)
+dot_3d = _dot("dot-3d", "2 electrons in space, ω = ½: Hooke's atom (exact 2 Ha)", (1, 1), 3, 0.5, 2.0, 120.0)
 
 tfim = _spins("tfim", "the critical Ising ring in a transverse field, 16 sites, exact sums")
 heisenberg = _spins("heisenberg", "the Heisenberg ring, 16 sites, exact sums")
@@ -305,8 +327,20 @@ TASKS: Mapping[str, Builtin] = {
         *(burgers, burgers_sin, burgers_cos, euler, heat),
         *EQUATIONS,
         *(hydrogen, helium, lithium_hydride, beryllium, lithium_dimer, hydrogen_chain, nitrogen),
+        *(dot_2d, dot_2d_6, dot_3d),
         *(tfim, heisenberg, j1j2, hubbard),
         *(gaussian_mixture, funnel),
     )
 }
 """Every built-in task by its name."""
+
+OBSERVABLES: Mapping[str, str] = {
+    name: f"angd.problems.vmc.observables:{made}"
+    for name, made in (
+        ("dipole", "Dipole"),
+        ("density", "Density"),
+        ("pair", "PairDistribution"),
+        ("forces", "Forces"),
+    )
+}
+"""What can be measured of a wave function by name; each has `of(problem)`."""

@@ -3,18 +3,19 @@
 `check_task` refuses what leads nowhere before anything heavy is imported; `find_task` builds the task.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from angd import address
-from angd.problems.library import NETWORKS, TASKS
+from angd.problems.library import NETWORKS, OBSERVABLES, SIZES, TASKS
 from angd.problems.task import Task
 
 USUAL = ("task", "problem")  # names that are looked for in a file
 MOLECULE = ("charge", "spin", "network")
+EXTRAPOLATED = "variance"  # of all kept checkpoints: no function of a walker
 
 
 def check_task(text: str, arguments: Mapping[str, Any]) -> None:
@@ -24,8 +25,9 @@ def check_task(text: str, arguments: Mapping[str, Any]) -> None:
         if name not in allowed:
             takes = f"; it takes {_list(allowed)}" if allowed else ""
             raise ValueError(f"--{name} says nothing about {text}{takes}.")
-    if arguments.get("network", "small") not in NETWORKS:
-        raise ValueError(f"--network must be one of {', '.join(NETWORKS)}, got {arguments['network']!r}.")
+    sizes = SIZES if text.endswith(".xyz") else TASKS[text].networks if text in TASKS else NETWORKS
+    if arguments.get("network", "small") not in sizes:
+        raise ValueError(f"--network must be one of {', '.join(sizes)}, got {arguments['network']!r}.")
     if text in TASKS:
         return
     if text.endswith(".xyz"):
@@ -53,6 +55,33 @@ def find_task(text: str, arguments: Mapping[str, Any] | None = None) -> Task:
         return TASKS[text](**given)
     made = _molecule(Path(text), given) if text.endswith(".xyz") else _own(text)
     return replace(made, address=text, arguments=given)
+
+
+def check_observables(names: Sequence[str]) -> None:
+    """Refuse, in one sentence, names of observables that nobody knows."""
+    for name in names:
+        if address.is_address(name):
+            address.check(name, "observable")
+        elif name not in (*OBSERVABLES, EXTRAPOLATED):
+            known = ", ".join((*OBSERVABLES, EXTRAPOLATED))
+            raise ValueError(f"There is no observable called {name!r}; there are {known}, or file.py:name of your own.")
+
+
+def find_observables(names: Sequence[str], problem: Any) -> dict[str, Any]:
+    """Functions of a walker by name.
+
+    **Arguments:** `names`, those of `OBSERVABLES` or addresses of functions; `problem`, whose wave function it is.
+
+    **Returns:** a dictionary for `evaluate`; `EXTRAPOLATED` is left out.
+    """
+    check_observables(names)
+    found = {}
+    for name in names:
+        if name in OBSERVABLES:
+            found[name] = address.load(OBSERVABLES[name], "observable").of(problem)
+        elif name != EXTRAPOLATED:
+            found[name.rpartition(":")[2]] = address.load(name, "observable", ("observable",))
+    return found
 
 
 def _own(text: str) -> Task:
@@ -91,6 +120,13 @@ def _list(names: tuple[str, ...]) -> str:
 
 
 def _unknown(text: str) -> str:
+    if text.lower().startswith("vmc-"):
+        molecules = ", ".join(name for name in TASKS if name.startswith("vmc-"))
+        file = text[4:] or "water"
+        return (
+            f"There is no task called {text!r}, only {molecules}; any other molecule is a file with its nuclei in "
+            f"Ångström, angd run {file}.xyz: their number, a comment, and a line 'O 0 0 0.1173' for each."
+        )
     near = get_close_matches(text, TASKS, 1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(TASKS)}."
     return f"There is no task called {text!r}; {hint} A task of your own is file.py or package.module:name."

@@ -29,7 +29,7 @@ Whole = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint=""
 Number = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")]
 Bytes = Annotated[str | None, tyro.conf.arg(metavar="BYTES", help_behavior_hint="")]
 Place = Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")]
-Size = Annotated[str | None, tyro.conf.arg(metavar="small|paper", help_behavior_hint="(default: small)")]
+Size = Annotated[str | None, tyro.conf.arg(metavar="SIZE", help_behavior_hint="(default: small)")]
 Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")]
 Paper = Annotated[Literal["narrow", "wide"] | None, tyro.conf.arg(metavar="narrow|wide", help_behavior_hint="")]
 PLACES = ("--out", "--resume", "--config", "--from")  # options whose empty word would be the present folder

@@ -175,8 +175,9 @@ class Recipe:
         """
         raise NotImplementedError(f"{type(self).__name__} must say how it trains: define phases(self, task, seed).")
 
-    def final(self, task: Any) -> Callable[[Any, Any], dict[str, float]] | None:
-        """A final evaluation `(params, key)` with `error` and `standard_error`, where steps are not the last word."""
+    def final(self, task: Any, observables: Any = None) -> Callable[[Any, Any], dict[str, Any]] | None:
+        """A final evaluation `(params, key)` with `error` and `standard_error`, where steps are not the last word, and
+        with `observables`, functions by name."""
         return None
 
     def changed(self, changes: Mapping[str, Any], name: str | None = None) -> Any:

@@ -208,13 +208,13 @@ class Vmc(Recipe):
             restarts.append(angd.Restart(self.restart_above))
         return angd.in_turn([*restarts, angd.StepNorm(jnp.asarray(self.norm), self.norm_in_metric)])
 
-    def final(self, task: Any) -> Callable[[Any, Any], dict[str, float]] | None:
+    def final(self, task: Any, observables: Any = None) -> Callable[[Any, Any], dict[str, Any]] | None:
         """The energy on fresh walkers, with Hartree–Fock's where there is one; exact where states are summed."""
         chain, molecule = self.markov_chain(task), molecule_of(task)
         if hasattr(chain, "energy"):
             from angd.problems.energies import exact_energy
 
-            return lambda params, key: exact_energy(task.problem, params, chain, task.energy)
+            return lambda params, key: exact_energy(task.problem, params, chain, task.energy, observables)
         if not (hasattr(task.problem, "local_energies") and hasattr(chain, "move")):
             return None
         from angd.problems.energies import final_energy
@@ -225,7 +225,7 @@ class Vmc(Recipe):
         problem, settled = self.problem(task), replace(chain, burn_in=SETTLE * chain.burn_in)
         single = molecule is not None
         return lambda params, key: (
-            final_energy(problem, params, settled, key, self.measurements, task.energy, single) | known
+            final_energy(problem, params, settled, key, self.measurements, task.energy, single, observables) | known
         )
 
 

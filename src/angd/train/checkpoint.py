@@ -1,7 +1,8 @@
 """Checkpoints of a run: one file each, written beside its place, read back, and moved there in one go.
 
 A file holds the arrays of a `TrainState`, its numbers, and a digest over both and over what is run, so that whatever
-was edited or cut is noticed. The last two and the best are kept. Where the last one is damaged, the run goes on from
+was edited or cut is noticed. The last two and the best are kept, of ground states also the last of each octave of
+steps, from whose energies and variances a better one follows. Where the last one is damaged, the run goes on from
 the one before it, and says so.
 
 Where several processes work together, process 0 writes and reads, and sends the others the file: it holds whole arrays,
@@ -46,10 +47,12 @@ class Checkpoints:
     - `path`: a folder.
     - `of`: what is run, as JSON can hold it: a checkpoint of something else is refused.
     - `peers`: the processes that save and load together.
+    - `octaves`: keep the last step before each power of two as well.
     """
 
-    def __init__(self, path: Path, of: Mapping[str, Any], peers: Alone | None = None):
+    def __init__(self, path: Path, of: Mapping[str, Any], peers: Alone | None = None, octaves: bool = False):
         self.path, self.of, self.peers = path, json.dumps(of, sort_keys=True), peers or Alone()
+        self.octaves = octaves
 
     @property
     def steps(self) -> list[int]:
@@ -160,9 +163,9 @@ class Checkpoints:
 
     def _prune(self) -> None:
         """Remove all but the last ones and the best."""
-        best = self.best
+        kept = {self.best, *({s.bit_length(): s for s in self.steps}.values() if self.octaves else ())}
         for step in self.steps[:-KEEP]:
-            if step != best:
+            if step not in kept:
                 self._file(step).unlink(missing_ok=True)
 
     def _error(self, step: int) -> float:

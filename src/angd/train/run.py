@@ -101,10 +101,10 @@ class Run:
         if self.folder is None:
             yield from self._run(None, self.state, [], budget, on_step)
             return
-        folder = self.folder
+        folder, octaves = self.folder, self.setup.final is not None
         with ExitStack() as held:
             self.peers.found(lambda: self._begin(folder, held))
-            kept = Checkpoints(folder.checkpoints, identity(self.config), self.peers)
+            kept = Checkpoints(folder.checkpoints, identity(self.config), self.peers, octaves)
             self.on_doing("looking for checkpoints")
             found = kept.load(self.setup.at_phase)
             start = self.state if found is None else self.setup.placed(found)

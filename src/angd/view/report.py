@@ -21,6 +21,7 @@ from angd.train.folder import RunFolder, find_runs
 from angd.view import curves as figures
 from angd.view.data import as_data, dashes
 from angd.view.fields import draw_errors, draw_solution
+from angd.view.observables import draw_observable, drawn
 from angd.view.strip import Strip, strips, title
 from angd.view.table import groups, short, short_name, table
 from angd.view.theme import DARK, LIGHT, PAPER, SCREEN, Page, Style, styles
@@ -79,6 +80,7 @@ class Chapter:
     csv: str
     found: Picture | None
     multiples: list[Picture]
+    measured: list[Picture]
     strips: list[Strip]
     phases: list[str]
     compared: bool
@@ -143,6 +145,7 @@ def _chapter(name: str, folders: list[RunFolder], out: Path, page: Page) -> Chap
         csv="data:text/csv;base64," + base64.b64encode(text.encode()).decode(),
         found=_best_solution(folders, out / f"{file}-solution", page),
         multiples=_multiples(folders),
+        measured=_measured(folders),
         strips=strips([(_run_name(f), f.records(), _phase_names(f)) for f in sorted(folders, key=_merit)]),
         phases=[title(names, i) for i in range(_phases(folders))],
         compared=about.get("errors") == "fields",
@@ -226,6 +229,16 @@ def _multiples(folders: Sequence[RunFolder]) -> list[Picture]:
     solutions = {label: kept[label].read_arrays("solution.npz") for label in ranked}
     light, dark = (draw_errors(solutions, theme) for theme in (LIGHT, DARK))
     return [Picture(label, figures.as_png(light[label]), figures.as_png(dark[label])) for label in light]
+
+
+def _measured(folders: Sequence[RunFolder]) -> list[Picture]:
+    """Densities and the like, of the runs on which `angd evaluate --observables` has measured them."""
+    looks = [(_run_name(f), drawn((f.read("evaluation.json") or {}).get("observables"))) for f in folders]
+    return [
+        Picture(f"{name}: {run}", *(figures.as_png(draw_observable(name, found, theme)) for theme in (LIGHT, DARK)))
+        for run, known in looks[:MOST]
+        for name, found in known.items()
+    ]
 
 
 def _merit(folder: RunFolder) -> tuple[float, float]:

@@ -7,10 +7,11 @@ LatticeState(log ψ, H)                    the problem that metrics understand
 Basis, Enumerated, lowest                 small systems: all states, exact sums, exact energies
 Flip, Exchange, chain_of                  Markov chains for the others
 ground_state                              all of it as a task
-evaluate                                  what a state is worth, on fresh walkers
+evaluate, extrapolate                     what a state is worth, on fresh walkers; several, at variance 0
 """
 
 from angd.problems.energies import Estimate, evaluate
+from angd.problems.extrapolation import Extrapolation, extrapolate
 from angd.problems.lattice.basis import Basis, Enumerated, States, lowest
 from angd.problems.lattice.hamiltonians import AbstractHamiltonian, Heisenberg, Hubbard, Operator, TransverseIsing
 from angd.problems.lattice.lattices import Lattice, both_spins, ring, square
@@ -27,6 +28,7 @@ __all__ = [
     "Enumerated",
     "Estimate",
     "Exchange",
+    "Extrapolation",
     "Flip",
     "Heisenberg",
     "Hubbard",
@@ -39,6 +41,7 @@ __all__ = [
     "both_spins",
     "chain_of",
     "evaluate",
+    "extrapolate",
     "ground_state",
     "lowest",
     "ring",

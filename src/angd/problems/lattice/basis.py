@@ -150,6 +150,18 @@ class Enumerated(eqx.Module):
         log_psi = self.basis.log_amplitudes(problem.log_amplitude, params)
         return jnp.sum(self.basis.weights(log_psi) * jnp.real(self.basis.local_energies(log_psi)))
 
+    def means(self, functions: Any, problem: Any, params: PyTree) -> dict[str, Array]:
+        """Σ ρ f of functions f(params, x) by name, over every configuration: f need not share the basis's symmetry."""
+        x = jnp.asarray(configurations(problem.hamiltonian))
+
+        def at(x: Int[Array, "size"]) -> tuple[Array, dict[str, Array]]:
+            log = 2 * jnp.real(problem.log_amplitude(params, x))
+            return log, {name: jnp.real(f(params, x)) for name, f in functions.items()}
+
+        logs, values = jax.lax.map(at, x, batch_size=min(CHUNK, x.shape[0]))
+        rho = jax.nn.softmax(logs)
+        return {name: jnp.tensordot(rho, value.astype(rho.dtype), 1) for name, value in values.items()}
+
 
 def counted(key: Array, rho: Float[Array, "n"], draws: int) -> Float[Array, "n"]:
     """The share of independent samples that falls on each state."""

@@ -34,26 +34,35 @@ class Coulomb(eqx.Module):
         places, charges = self.places.astype(x.dtype), self.charges.astype(x.dtype)
         to_nuclei = jnp.linalg.norm(x[:, None, :] - places[None, :, :], axis=-1)
         attraction = -jnp.sum(charges[None, :] / to_nuclei)
-        i, j = np.triu_indices(x.shape[0], 1)
-        repulsion = jnp.sum(1.0 / jnp.linalg.norm(x[i] - x[j], axis=-1)) if i.size else jnp.zeros((), x.dtype)
-        return attraction + repulsion + self.constant
+        return attraction + coulomb_repulsion(x) + self.constant
 
 
 class Trap(eqx.Module):
-    """Particles in a harmonic well, ½ Σ ω² x².
+    """Particles in a harmonic well, ½ Σ ω² x², that may repel each other: + κ Σ_{i<j} 1/r_ij.
 
     **Arguments:**
 
     - `omega`: frequency ω, a number, or one for each coordinate, shape (d,).
+    - `repulsion`: κ; 1 is that of electrons, in atomic units.
+    - `spins`: how many there are of either spin, where they have one: ψ is checked to be antisymmetric.
 
     **Returns:** called with x of shape (n, d), the potential energy.
     """
 
     omega: Any = 1.0
+    repulsion: float = eqx.field(static=True, default=0.0)
+    spins: tuple[int, int] | None = eqx.field(static=True, default=None)
 
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, ""]:
         omega = jnp.broadcast_to(jnp.asarray(self.omega, x.dtype), x.shape[-1:])
-        return 0.5 * jnp.sum((x * omega[None, :]) ** 2)
+        well = 0.5 * jnp.sum((x * omega[None, :]) ** 2)
+        return well if self.repulsion == 0 else well + self.repulsion * coulomb_repulsion(x)
+
+
+def coulomb_repulsion(x: Float[Array, "n d"]) -> Float[Array, ""]:
+    """Σ_{i<j} 1/r_ij."""
+    i, j = np.triu_indices(x.shape[0], 1)
+    return jnp.sum(1.0 / jnp.linalg.norm(x[i] - x[j], axis=-1)) if i.size else jnp.zeros((), x.dtype)
 
 
 def nuclear_energy(molecule: Molecule) -> float:

@@ -75,6 +75,11 @@ class HartreeFock(eqx.Module):
             spin=molecule.spins[0] - molecule.spins[1],
             verbose=0,
         )
+        if max(molecule.spins) > mol.nao:
+            raise ValueError(
+                f"Hartree–Fock has {mol.nao} orbitals in the basis {basis!r} for {max(molecule.spins)} electrons of "
+                "one spin: give another charge or spin, or leave pretraining out (--pretrain 0)."
+            )
         balanced = molecule.spins[0] == molecule.spins[1]
         solver: Any = pyscf.scf.RHF(mol) if balanced else pyscf.scf.UHF(mol)
         energy = float(solver.kernel())

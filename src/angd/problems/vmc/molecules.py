@@ -7,6 +7,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from angd.problems.library import SIZES
 from angd.problems.task import Task
 
 SYMBOLS = tuple(
@@ -115,7 +116,10 @@ def _spins(electrons: int, charge: int, spin: int | None) -> tuple[int, int]:
         raise ValueError(f"A charge of {charge} leaves {electrons} electrons: at least one is needed.")
     spin = electrons % 2 if spin is None else int(spin)
     if abs(spin) > electrons or (electrons - spin) % 2:
-        raise ValueError(f"{electrons} electrons cannot have n↑ − n↓ = {spin}: it must be of the same parity, and ≤.")
+        parity = "odd" if electrons % 2 else "even"
+        raise ValueError(
+            f"{electrons} electrons cannot have n↑ − n↓ = {spin}: it must be {parity}, {electrons} at most."
+        )
     return (electrons + spin) // 2, (electrons - spin) // 2
 
 
@@ -153,9 +157,10 @@ MOLECULES: Mapping[str, Molecule] = {
 
 
 def as_task(molecule: Molecule, network: str = "small", **known: Any) -> Task:
-    """The ground state of a molecule as a task, with a FermiNet of small or published ("paper") size.
+    """The ground state of a molecule as a task, with a FermiNet.
 
-    **Arguments:** `molecule`; `network`, "small" or "paper"; `known`, arguments of `Task` to set.
+    **Arguments:** `molecule`; `network`, "small", "medium" or "published" ("paper" is the same);
+    `known`, arguments of `Task` to set.
 
     **Returns:** a `Task` whose reference energy is the molecule's `exact`.
     """
@@ -170,7 +175,7 @@ def wave_function(molecule: Molecule, network: str = "small") -> dict[str, Any]:
     from angd.problems.vmc.hamiltonian import Coulomb
     from angd.problems.vmc.problem import GroundState
 
-    if network not in ("small", "paper"):
-        raise ValueError(f"network must be one of small, paper, got {network!r}.")
-    made = FermiNet(molecule) if network == "small" else FermiNet.published(molecule)
+    if network not in SIZES:
+        raise ValueError(f"network must be one of {', '.join(SIZES)}, got {network!r}.")
+    made = {"small": FermiNet, "medium": FermiNet.medium}.get(network, FermiNet.published)(molecule)
     return {"problem": GroundState(made, Coulomb(molecule)), "energy": molecule.exact}

@@ -41,7 +41,7 @@ class CompareOptions:
     budget: Annotated[str, tyro.conf.arg(metavar="'N UNIT'")] = "cpu-seconds"
     """What each run gets: steps, seconds or cpu-seconds, with a number before it: '300 steps', '85 cpu-seconds'."""
     network: Size = None
-    """The small accurate network of a built-in task or a molecule, or the published one."""
+    """Of a built-in task or a molecule: small, or paper; molecules have medium and published, which is the paper's."""
     charge: Whole = None
     """Charge of a molecule from an XYZ file; by default 0."""
     spin: Whole = None

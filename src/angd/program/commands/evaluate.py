@@ -7,12 +7,15 @@ from typing import Annotated, Any, ClassVar
 
 import tyro
 
+from angd.problems.estimate import Estimate, from_json
+from angd.problems.lookup import check_observables
 from angd.program.arguments import Switch, Whole
 from angd.program.process import begin, check_source
 from angd.program.reached import energy, number
 from angd.program.terminal import waiting
 from angd.program.words import whole_numbers
 from angd.recipes.named import named
+from angd.train.config import is_density
 from angd.train.files import check_folder
 from angd.train.folder import RunFolder
 
@@ -32,6 +35,7 @@ class EvaluateOptions:
         "angd evaluate runs/heat-energy-0 --grid 400,400",
         "angd evaluate runs/heat-energy-0 --best --points 20000",
         "angd evaluate runs/vmc-be-angd-fr-0 --walkers 4000",
+        "angd evaluate runs/vmc-lih-angd-fr-0 --observables dipole,density",
     )
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
@@ -50,6 +54,9 @@ class EvaluateOptions:
     """As in training; these walkers settle ten times as long."""
     measurements: Whole = None
     """How often the walkers are measured."""
+    observables: Annotated[str | None, tyro.conf.arg(metavar="A,B", help_behavior_hint="")] = None
+    """What else to measure on them: dipole, density, pair, forces, or file.py:name, a function of a walker; variance
+    extrapolates the energies of all kept checkpoints to variance 0."""
     no_cache: Switch = False
     """Compile everything again, though an earlier run has left it in the user's cache folder."""
     json: Switch = False
@@ -63,6 +70,10 @@ class EvaluateOptions:
         if self.best and self.step is not None:
             raise ValueError("--step and --best name two checkpoints: leave one of them out.")
         counts = self.counts()
+        if self.observables is not None:
+            check_observables(self.observables.split(","))
+            if is_density(config.task) is False:
+                raise ValueError(f"{config.task} has no walkers: leave out --observables.")
         if self.points is not None and not 1 <= self.points <= MOST_POINTS:
             raise ValueError(f"--points must be a whole number from 1 to {MOST_POINTS:g}, got {self.points}.")
         if counts:
@@ -107,10 +118,40 @@ def run_evaluate(options: EvaluateOptions) -> int:
             best=options.best,
             grid=options.numbers(),
             points=options.points,
+            observables=options.observables,
             **options.counts(),
         )
-    print(json.dumps(found, ensure_ascii=False) if options.json else sentence(found))
+        pictures = _drawn(folder) if options.observables else []
+    lines = [sentence(found), *measured(found, pictures)]
+    print(json.dumps(found, ensure_ascii=False) if options.json else "\n".join(lines))
     return 0
+
+
+def _drawn(folder: RunFolder) -> list[Path]:
+    """Figures of what was measured in cells."""
+    from angd.view.observables import draw_observables
+
+    return draw_observables(folder)
+
+
+def measured(found: dict[str, Any], pictures: list[Path]) -> list[str]:
+    """A line for each observable of a ground state."""
+    kept = found.get("observables", {}) if "energy" in found else {}
+    pictured = {picture.stem: picture for picture in pictures}
+    lines = [
+        f"{name}: {pictured[name]}" if name in pictured else f"{name}: {value} {kept[name].get('unit', '')}".rstrip()
+        for name, value in from_json(kept).items()
+    ]
+    return [*lines, *([_at_no_variance(found["extrapolation"])] if "extrapolation" in found else [])]
+
+
+def _at_no_variance(end: dict[str, Any] | None) -> str:
+    """The energy to which several states lead."""
+    if end is None:
+        return "variance: no two states of different variance, nothing to extrapolate"
+    of = f"from steps {', '.join(map(str, end['steps']))}"
+    misfit = "" if end["misfit"] is None else f", misfit {end['misfit']:.1f} (1 is a straight line)"
+    return f"variance: {Estimate(end['energy'], end['error'])} where it is 0, {of}{misfit}"
 
 
 def sentence(found: dict[str, Any]) -> str:

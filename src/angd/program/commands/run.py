@@ -56,7 +56,7 @@ class RunOptions:
     recipe: Annotated[Name, tyro.conf.arg(metavar="RECIPE", help_behavior_hint="")] = None
     """With what, e.g. energy, angd-l2, adam; by default what suits the task."""
     network: Size = None
-    """The small accurate network of a built-in task or a molecule, or the published one."""
+    """Of a built-in task or a molecule: small, or paper; molecules have medium and published, which is the paper's."""
     charge: Whole = None
     """Charge of a molecule from an XYZ file; by default 0."""
     spin: Whole = None

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import tyro
 
 from angd.problems.library import TASKS
-from angd.program.arguments import Place, Size, Switch, changes
+from angd.program.arguments import Place, Size, Switch, Whole, changes
 from angd.program.process import RUNS, opened
 from angd.program.terminal import waiting
 from angd.program.words import words
@@ -56,7 +56,11 @@ class SweepOptions:
     by: Annotated[str, tyro.conf.arg(metavar="loss|test_loss|error")] = "test_loss"
     """What should be small; the test loss of a ground state is its energy on fresh walkers."""
     network: Size = None
-    """The small accurate network of a built-in task or a molecule, or the published one."""
+    """Of a built-in task or a molecule: small, or paper; molecules have medium and published, which is the paper's."""
+    charge: Whole = None
+    """Charge of a molecule from an XYZ file; by default 0."""
+    spin: Whole = None
+    """n↑ − n↓ of such a molecule; by default 0 or 1."""
     seed: int = 0
     """Seed of the parameters and of all samples, the same for all."""
     out: Place = None
@@ -105,7 +109,7 @@ class SweepOptions:
 
     def candidates(self) -> list[Config]:
         """Every configuration that is tried, without its limit."""
-        arguments = {} if self.network is None else {"network": self.network}
+        arguments = {n: value for n in ("network", "charge", "spin") if (value := getattr(self, n)) is not None}
         tried = configurations(self.values(), self.most)
         return [Config.of(self.task, self.recipe, options, arguments, seed=self.seed) for options in tried]
 
