@@ -33,7 +33,11 @@ def milliseconds(times: dict[str, float]) -> dict[str, float]:
 
 def record(benchmark: str, case: str, found: dict[str, Any]) -> None:
     """Put one case into results/speed_<benchmark>.json."""
-    out = RESULTS / f"speed_{benchmark}.json"
+    save(RESULTS / f"speed_{benchmark}.json", f"python benchmarks/{benchmark}.py --record", case, found)
+
+
+def save(out: Path, command: str, case: str, found: dict[str, Any]) -> None:
+    """Put one case into a result file, beside those that are there."""
     values = json.loads(out.read_text(encoding="utf-8"))["values"] if out.exists() else {}
-    report = stamp(f"python benchmarks/{benchmark}.py --record", 0) | {"values": values | {case: found}}
+    report = stamp(command, 0) | {"values": values | {case: found}}
     write_atomically(out, lambda path: path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8"))

@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "angd"
 ORDER = [
-    {"_requirements", "address", "results", "tree"},
+    {"_requirements", "address", "results", "sizes", "tree"},
     {"flow"},
     {"method"},
     {"problems"},
@@ -21,7 +21,8 @@ ORDER = [
 METHOD = [
     {"protocols"},
     {"samples"},
-    {"parallel"},
+    {"memory", "parallel"},
+    {"passes"},
     {"jacobian"},
     {"system"},
     {"transport"},
@@ -35,6 +36,8 @@ METHOD_RANK = {room: rank for rank, rooms in enumerate(METHOD) for room in rooms
 LIGHT = [
     "program.arguments",
     "program.help",
+    "program.hosts",
+    "program.machines",
     "program.terminal",
     "train.cache",
     "program.commands.listing",
@@ -66,6 +69,8 @@ LIGHT = [
     "train.config",
     "train.files",
     "train.folder",
+    "train.hosts.cluster",
+    "train.hosts.watchdog",
     "train.sweep",
 ]
 

@@ -76,7 +76,8 @@ print(f"loss {info.loss:.2e}, samples on {len(split.x.devices())} devices")
 # ## Several hosts
 #
 # Call `jax.distributed.initialize()` first and pass each host its own part of the samples: `split`
-# joins the parts and divides the weights by the number of hosts.
+# joins the parts and divides the weights by the number of hosts. With `mesh=`, `fit` takes all
+# samples on every host: [several devices and hosts](hosts.md).
 #
 # ## Simulated devices and determinants
 #

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -113,6 +114,23 @@ class Program:
         """The exit code, and what was said on both streams."""
         said = self.process.communicate(timeout=LONGEST)
         return self.process.returncode, *said
+
+
+@contextlib.contextmanager
+def job(commands, home, moments):
+    """A command, or one for each process, in one folder or in one for each, on this machine's loopback; none of the
+    processes outlives the `with`."""
+    commands = commands if isinstance(commands[0], list) else [commands] * len(moments)
+    homes = home if isinstance(home, list) else [home] * len(moments)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with contextlib.ExitStack() as held:
+        together = ["--coordinator", address, "--processes", len(moments), "--process"]
+        yield [
+            held.enter_context(Program([*command, *together, i], place, moment))
+            for i, (command, place, moment) in enumerate(zip(commands, homes, moments, strict=True))
+        ]
 
 
 def kill(arguments, home, moment):

@@ -16,6 +16,7 @@ from angd.flow import schedules
 from angd.flow.coefficients import ARGFlow, Coefficients
 from angd.method.controllers.base import AbstractController, Constant, Proposal, Trial
 from angd.method.jacobian import check_params
+from angd.method.memory import limited
 from angd.method.metrics.base import AbstractMetric, LinearisedStep, Previous, StepContext, StepOutcome
 from angd.method.samples import check_samples, check_start
 from angd.method.show import described
@@ -23,6 +24,7 @@ from angd.method.solvers.base import AbstractSolver, Prepared
 from angd.method.system import AbstractSystem, gram_like
 from angd.method.transport import JVP, AbstractTransport, Printed
 from angd.results import RESULTS
+from angd.sizes import in_bytes
 from angd.tree import add, all_finite, any_nonzero, combine, copied, norm, scale, where, zeros_like
 
 
@@ -92,6 +94,9 @@ class ANGD(eqx.Module):
     - `controller`: Constant, StepNorm, Restart, LineSearch, LevenbergMarquardt, TrustRegion, or several
       `in_turn`.
     - `transport`: how momentum crosses from one step to the next; JVP is the one that follows the flow.
+    - `memory`: what a step may take, in bytes or as "8 GiB"; None is three quarters of the computer's,
+      or nine tenths of an accelerator's. It decides how the Jacobian is held, how many samples are
+      worked on at a time, and whether a matrix is factorised in place.
 
     **Example:** `angd.ANGD(angd.ARGFlow.momentum(0.5, 0.5), angd.Energy(), angd.Normal(1e-4))`
     """
@@ -101,8 +106,11 @@ class ANGD(eqx.Module):
     solver: AbstractSolver
     controller: AbstractController = Constant()
     transport: AbstractTransport = JVP()
+    memory: int | str | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
+        if self.memory is not None:
+            in_bytes(self.memory, "ANGD: memory")
         kinds = {
             "flow": ARGFlow,
             "metric": AbstractMetric,
@@ -130,6 +138,10 @@ class ANGD(eqx.Module):
         check_samples(samples, "ANGD")
         params = jax.tree.map(jnp.asarray, params)
         check_start(problem, params, samples)
+        with limited(self.memory):
+            return self._first(problem, params, samples)
+
+    def _first(self, problem: object, params: PyTree, samples: Any) -> State:
         if self.controller.compares_losses:
             eqx.filter_eval_shape(self.metric.loss, problem, params, samples)
         first = self.flow.step(0, self.flow.t0)
@@ -161,6 +173,10 @@ class ANGD(eqx.Module):
         check_samples(samples, "ANGD")
         params = jax.tree.map(jnp.asarray, params)
         self._check_state(problem, params, samples, state)
+        with limited(self.memory):
+            return self._step(problem, params, samples, state)
+
+    def _step(self, problem: object, params: PyTree, samples: Any, state: State) -> tuple[PyTree, Any, State, Info]:
         c = self.flow.step(state.k, state.t, state.beta_prev)
         context = self._context(problem, params, samples, state.previous, c)
         linear = self.metric.linearise(context)

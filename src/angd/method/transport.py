@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 from jaxtyping import Array, Float, PyTree
+
+from angd.method.passes import pushed
 
 
 class AbstractTransport(eqx.Module):
@@ -33,7 +34,7 @@ class JVP(AbstractTransport):
     def push(
         self, f: Callable[..., Any], params: PyTree, params_prev: PyTree, xs: PyTree, c: PyTree
     ) -> Float[Array, "n *m"]:
-        return _jvp(f, params_prev, xs, c)
+        return pushed(f, params_prev, c, xs)
 
 
 class CurrentJVP(AbstractTransport):
@@ -45,7 +46,7 @@ class CurrentJVP(AbstractTransport):
     def push(
         self, f: Callable[..., Any], params: PyTree, params_prev: PyTree, xs: PyTree, c: PyTree
     ) -> Float[Array, "n *m"]:
-        return _jvp(f, params, xs, c)
+        return pushed(f, params, c, xs)
 
 
 class Printed(AbstractTransport):
@@ -59,7 +60,3 @@ class Printed(AbstractTransport):
         self, f: Callable[..., Any], params: PyTree, params_prev: PyTree, xs: PyTree, c: PyTree
     ) -> Float[Array, "n *m"]:
         raise ValueError("The Printed recursion exists only for L2 and Hs with s ≥ 0: use JVP() with this metric.")
-
-
-def _jvp(f: Callable[..., Any], params: PyTree, xs: PyTree, c: PyTree) -> Array:
-    return jax.jvp(lambda p: jax.vmap(f, (None, 0))(p, xs), (params,), (c,))[1]

@@ -1,7 +1,9 @@
 """The program: thin commands on the library."""
 
+import traceback
 from importlib.util import find_spec
 
+from angd.program.hosts import is_joined, leave
 from angd.program.terminal import tell
 from angd.train.signals import Stopped, Stopper, end_at_once, ignore_signals
 
@@ -16,8 +18,13 @@ def start() -> int:
     except Stopped as stop:
         tell(str(stop))
         code = stop.code
+    except Exception:
+        if not is_joined():
+            raise
+        traceback.print_exc()
+        code = 1
     ignore_signals()
-    return code
+    return leave(code)
 
 
 def _start() -> int:

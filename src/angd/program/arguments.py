@@ -27,6 +27,7 @@ from angd.train.folder import RunFolder
 # Options that may be left out; help shows their type alone.
 Whole = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")]
 Number = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")]
+Bytes = Annotated[str | None, tyro.conf.arg(metavar="BYTES", help_behavior_hint="")]
 Place = Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")]
 Size = Annotated[str | None, tyro.conf.arg(metavar="small|paper", help_behavior_hint="(default: small)")]
 Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")]

@@ -18,6 +18,7 @@ from angd.program.commands.report import ReportOptions, run_report
 from angd.program.commands.reproduce import ReproduceOptions, run_reproduce
 from angd.program.commands.run import RunOptions, run_run
 from angd.program.commands.sweep import SweepOptions, run_sweep
+from angd.program.hosts import is_lost, lose
 from angd.program.terminal import tell, tell_page
 from angd.train.signals import Stopped, Stopper, end_at_once
 
@@ -85,23 +86,29 @@ def _main(argv: Sequence[str]) -> int:
         options = parse(argv, {name: kind for name, (kind, _) in COMMANDS.items()})
         options.check()
         return COMMANDS[argv[0]][1](options)
-    except ValueError as error:
-        tell(shortened(str(error)))
-        return 2
-    except ImportError as error:
-        tell(str(error))
-        return 1
-    except OSError as error:
-        tell(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
-        return 1
     except KeyboardInterrupt as stop:
         return _stopped(stop, argv[0])
     except Exception as error:
-        theirs = blame(error)
-        if theirs is None:
-            raise
-        tell(theirs)
-        return 1
+        if is_lost(error):
+            lose()
+        return _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    """Say what is wrong in one sentence; what nobody has thought of is raised again."""
+    match error:
+        case ValueError():
+            sentence, code = shortened(str(error)), 2
+        case ImportError():
+            sentence, code = str(error), 1
+        case OSError():
+            sentence, code = f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), 1
+        case _:
+            sentence, code = blame(error), 1
+    if sentence is None:
+        raise error
+    tell(sentence)
+    return code
 
 
 def _stopped(stop: KeyboardInterrupt, command: str) -> int:

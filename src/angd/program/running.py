@@ -1,9 +1,13 @@
 """Runs under the eyes of a person: progress, signals, figures at the end."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from angd.problems.task import Task
+from angd.program.hosts import watchdog
+from angd.program.machines import Machines
+from angd.program.process import ALONE
 from angd.program.terminal import linked, tell, tell_result
 from angd.train.config import Config
 from angd.train.folder import RunFolder
@@ -22,24 +26,29 @@ COLUMNS = {"recipe": str, "seeds": str, "steps": str, "seconds": "{:.0f}".format
 MEASURES = ("loss", "test_loss", "error", "apart")
 
 
-def trained(run: Run, title: str, quiet: bool = False) -> None:
+def trained(run: Run, title: str, quiet: bool = False, machines: Machines = ALONE) -> None:
     """Train to the end, or to a signal, and draw the figures of the folder."""
-    watch = (Silent if quiet else Watch)(title, run.plan)
+    first = run.peers.is_first
+    watch = (Watch if first and not quiet else Silent)(title, run.plan)
     run.watched_by(watch)
     assert run.folder is not None
+    hint = f"go on with: angd run --resume {run.folder.path}"
+    run.how, dog = f"; {hint}", watchdog(machines, hint)
+    if dog is not None:
+        run.on_beat, run.on_last = dog.beat, dog.rest
 
     def ask(name: str, number: int) -> None:
-        assert run.folder is not None
-        run.asked_to_stop(f"{name}; go on with: angd run --resume {run.folder.path}", number)
+        run.asked_to_stop(number)
         watch.stopping()
 
     try:
         with Stopper(ask) as stopper, watch:
             run.on_saving = stopper.uninterrupted
-            for _ in run.records(watch):
-                pass
+            with dog or nullcontext():
+                for _ in run.records(watch):
+                    pass
             stopper.uninterrupted(True)
-            if watch.steps or not run.folder.figures.exists():
+            if first and (watch.steps or not run.folder.figures.exists()):
                 watch.doing("drawing figures")
                 draw_run(run.folder)
     except Stopped as stop:  # somebody did not want to wait for the end of the step

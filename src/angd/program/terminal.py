@@ -14,12 +14,13 @@ from typing import Any
 
 NAME = "angd: "
 USUAL, LEAST = 80, 24  # columns where nobody knows them, and at least
+who = ""  # which of several processes this is, before every sentence
 RED, BOLD, DIM, PLAIN = "\033[31m", "\033[1m", "\033[2m", "\033[0m"
 
 
 def tell(sentence: str, flush: bool = True) -> None:
     """Say something on standard error, under the program's name."""
-    stream = sys.stderr
+    stream, sentence = sys.stderr, who + sentence
     if not is_terminal(stream):
         print(f"{NAME}{sentence}", file=stream, flush=flush)
         return

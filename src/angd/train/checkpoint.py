@@ -3,9 +3,13 @@
 A file holds the arrays of a `TrainState`, its numbers, and a digest over both and over what is run, so that whatever
 was edited or cut is noticed. The last two and the best are kept. Where the last one is damaged, the run goes on from
 the one before it, and says so.
+
+Where several processes work together, process 0 writes and reads, and sends the others the file: it holds whole arrays,
+which any number of devices can share.
 """
 
 import hashlib
+import io
 import json
 import warnings
 from collections.abc import Callable, Mapping
@@ -21,6 +25,7 @@ from jaxtyping import PyTree
 
 from angd.problems.stages import staged_like
 from angd.train.files import write_atomically
+from angd.train.hosts.peers import Alone
 from angd.train.loop import TrainState
 
 KEEP = 2
@@ -40,10 +45,11 @@ class Checkpoints:
 
     - `path`: a folder.
     - `of`: what is run, as JSON can hold it: a checkpoint of something else is refused.
+    - `peers`: the processes that save and load together.
     """
 
-    def __init__(self, path: Path, of: Mapping[str, Any]):
-        self.path, self.of = path, json.dumps(of, sort_keys=True)
+    def __init__(self, path: Path, of: Mapping[str, Any], peers: Alone | None = None):
+        self.path, self.of, self.peers = path, json.dumps(of, sort_keys=True), peers or Alone()
 
     @property
     def steps(self) -> list[int]:
@@ -71,9 +77,10 @@ class Checkpoints:
 
     def save(self, state: TrainState, error: float) -> None:
         """Keep where the run stands; nothing happens where this step is kept already."""
-        if state.k in self.steps:
+        trees = self.peers.gathered({name: getattr(state, name) for name in TREES})
+        if not self.peers.is_first or state.k in self.steps:
             return
-        arrays = named_leaves({name: getattr(state, name) for name in TREES})
+        arrays = named_leaves(trees)
         head = {name: getattr(state, name) for name in NUMBERS} | {"error": min(error, 1e300)}
         write_atomically(self._file(state.k), lambda temporary: self._write(temporary, arrays, head), durable=True)
         self._prune()
@@ -83,18 +90,30 @@ class Checkpoints:
 
         **Arguments:** `like(phase, round)` is a state of the same structure in a phase, with shapes for arrays.
         """
+        step = self.peers.found(self._last_whole)
+        if step is None:
+            return None
+        arrays, head = self._parsed(self.peers.sent(self._bytes(step)), self._file(step))
+        template = like(head["phase"], head.get("round", 0))
+        trees = with_leaves({name: getattr(template, name) for name in TREES}, arrays, self._file(step))
+        numbers = {name: head[name] for name in NUMBERS if name in head}
+        return replace(template, **trees, **numbers | {"fresh": tuple(head.get("fresh", ()))})
+
+    def _last_whole(self) -> int | None:
+        """The last step that is whole, None where there is none at all."""
         for step in reversed(self.steps):
             try:
-                arrays, head = self.read(step)
-                template = like(head["phase"], head.get("round", 0))
-                trees = with_leaves({name: getattr(template, name) for name in TREES}, arrays, self._file(step))
-                numbers = {name: head[name] for name in NUMBERS if name in head}
-                return replace(template, **trees, **numbers | {"fresh": tuple(head.get("fresh", ()))})
+                self.read(step)
+                return step
             except Damaged as error:
                 warnings.warn(f"{error} The run goes on from the one before it.", stacklevel=2)
         if self.steps:
             raise ValueError(f"No checkpoint in {str(self.path)!r} is whole: begin the run again in another folder.")
         return None
+
+    def _bytes(self, step: int) -> bytes | None:
+        """A file, where this process has it."""
+        return self._file(step).read_bytes() if self.peers.is_first else None
 
     def read(self, step: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """The arrays and numbers of a step, if they are what was written."""
@@ -121,7 +140,14 @@ class Checkpoints:
 
     def _read(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         try:
-            with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as stored:
+            data = path.read_bytes()
+        except OSError as error:
+            raise Damaged(f"The checkpoint {str(path)!r} is damaged ({type(error).__name__}).") from error
+        return self._parsed(data, path)
+
+    def _parsed(self, data: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as stored:
                 arrays = dict(stored)
             head = json.loads(str(arrays.pop(HEAD)))
             arrays = {name: _of_type(array, head["dtypes"][name]) for name, array in arrays.items()}

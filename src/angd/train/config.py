@@ -23,9 +23,10 @@ RANGES = {
     "steps": (int, 1, 10**12),
     "seconds": (float, 1e-3, 1e9),
     "cpu_seconds": (float, 1e-3, 1e9),
+    "memory": (int, 1, 10**18),
 }
 PRECISIONS = ("f64", "f32")
-FREE = {*BUDGETS, "max_rejections", "recover", "source"}  # what may change while a run remains the same
+FREE = {*BUDGETS, "max_rejections", "recover", "source", "memory"}  # what may change while a run remains the same
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Config:
     - `steps`, `seconds`, `cpu_seconds`: the budget; None is no limit.
     - `max_rejections`: so many rejected steps in a row end the run.
     - `recover`: go back to the last good state after so many steps in a row that are not finite; 0 is never.
+    - `memory`: bytes that a step may take; None is a part of what the device has.
     - `source`: the user's file and a hash of its text.
     - `start`: of a branch, the folder and the step whose parameters it starts from, and a hash of them.
     - `python`: the run was begun by a call of `angd.fit` that the program cannot repeat.
@@ -61,6 +63,7 @@ class Config:
     cpu_seconds: float | None = None
     max_rejections: int = 50
     recover: int = 0
+    memory: int | None = None
     source: Mapping[str, str] | None = None
     start: Mapping[str, Any] | None = None
     python: bool = False
@@ -191,7 +194,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         option = f"--{name.replace('_', '-')}"
         if name == "precision" and value not in PRECISIONS:
             raise ValueError(f"{option} must be one of {', '.join(PRECISIONS)}, got {value!r}.")
-        if name in RANGES and not (value is None and name in BUDGETS):
+        if name in RANGES and not (value is None and name in (*BUDGETS, "memory")):
             kind, low, high = RANGES[name]
             words = "a whole number" if kind is int else "a number"
             fits = isinstance(value, int | kind) and not isinstance(value, bool) and low <= value <= high

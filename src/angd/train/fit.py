@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,15 +16,16 @@ from jax.sharding import Mesh
 from jaxtyping import Array, PyTree
 
 from angd._requirements import needs
-from angd.method import baselines, parallel
+from angd.method import baselines
 from angd.method.step import Info
 from angd.problems.estimate import Estimate, from_json
 from angd.problems.lookup import find_task
-from angd.problems.samplers import Spread, as_sampler
+from angd.problems.samplers import as_sampler
 from angd.problems.task import Task
 from angd.recipes.base import Phase, Recipe
 from angd.recipes.choice import check_fit, default, suited
 from angd.recipes.named import RECIPES, named
+from angd.sizes import in_bytes
 from angd.train.checkpoint import Checkpoints
 from angd.train.config import Config, check_settings
 from angd.train.folder import Record, RunFolder
@@ -31,6 +33,7 @@ from angd.train.loop import TrainState
 from angd.train.progress import Lines, Silent
 from angd.train.run import NUMBERS, Callback, Run, identity
 from angd.train.setup import Setup, assemble, prepare
+from angd.train.signals import Stopper
 
 DRAWS = 1000  # samples in every step, for a method that does not say how many
 HISTORY = (*NUMBERS, "accepted", "restarted")
@@ -150,6 +153,7 @@ def fit(
     folder: str | Path | None = None,
     callback: Callback | None = None,
     mesh: Mesh | None = None,
+    memory: int | str | None = None,
     progress: bool = True,
 ) -> Fit:
     """Train on a problem.
@@ -171,7 +175,10 @@ def fit(
     - `folder`: for checkpoints, metrics and a report. The same call again goes on where the run stands.
     - `callback`: called after every step as `callback(state, info)`, with a `TrainState` and an `Info`; it returns
       None, "stop" to end the run, or "retry" to take the step again with other random numbers.
-    - `mesh`: devices over which samples are split, `angd.parallel.mesh()`.
+    - `mesh`: devices over which samples are split, `angd.parallel.mesh()`. Where they belong to several processes, each
+      of them makes the same call; process 0 evaluates and writes the folder (docs/hosts.md).
+    - `memory`: what a step may take, in bytes or as "8 GiB"; by default three quarters of the computer's memory, or
+      nine tenths of an accelerator's. It decides how the Jacobian is held and how many samples are worked on at a time.
     - `progress`: show it on standard error.
 
     **Returns:** a `Fit`. An interrupt (Ctrl-C) ends the run after the last whole step and returns what there is.
@@ -179,6 +186,7 @@ def fit(
     **Example:** `angd.fit(problem, seconds=60).plot()`
     """
     known = {"steps": steps, "seconds": seconds, "cpu_seconds": cpu_seconds, "seed": key, "recover": recover}
+    known["memory"] = None if memory is None else in_bytes(memory, "fit: memory")
     _check_arguments(known)
     _check_kinds(callback, mesh, folder)
     task = _task(problem, samples, params)
@@ -187,7 +195,7 @@ def fit(
     if not config.is_limited:
         config = replace(config, cpu_seconds=task.cpu_seconds)
     _warn_of_precision(made)
-    setup = _spread(_setup(task, made, key), mesh)
+    setup = _setup(task, made, key).over(mesh)
     run = Run(setup, config, None if folder is None else Path(folder), callback=callback)
     return _train(run, _progress(run, progress))
 
@@ -295,15 +303,6 @@ def _uniform(task: Task) -> Any:
     return Uniform(**task.counts(1000, 250))
 
 
-def _spread(setup: Setup, mesh: Mesh | None) -> Setup:
-    """With samples split over devices and parameters on all of them."""
-    if mesh is None:
-        return setup
-    row = parallel.mesh(mesh.devices.ravel())  # whatever its axes are called
-    phases = [replace(phase, sampler=Spread.over(phase.sampler, row)) for phase in setup.phases]
-    return replace(setup, phases=phases, params=parallel.replicate(setup.params, row))
-
-
 def _warn_of_precision(method: Any) -> None:
     if isinstance(method, Recipe) and method.double and not jax.config.jax_enable_x64:  # pyright: ignore
         warnings.warn(
@@ -315,7 +314,7 @@ def _warn_of_precision(method: Any) -> None:
 
 def _progress(run: Run, wanted: bool) -> Lines:
     title = f"{run.setup.task.name}, {str(run.config.recipe).partition('(')[0]}"
-    if not wanted:
+    if not (wanted and run.peers.is_first):
         return Silent(title, run.plan)
     if find_spec("rich") is None:
         return Lines(title, run.plan)
@@ -334,31 +333,38 @@ def _train(run: Run, watch: Lines) -> Fit:
         watch(state, info, last)
 
     run.watched_by(watch)
-    with watch:
+    with watch, _stopper(run):
         try:
             records.extend(run.records(on_step))
         except KeyboardInterrupt:
             run.result = "interrupted"
     if run.failure is not None:
         raise run.failure
-    if run.folder is not None and records and find_spec("matplotlib") is not None:
+    if run.folder is not None and run.peers.is_first and records and find_spec("matplotlib") is not None:
         from angd.view.report import write_report
 
         write_report([run.folder.path], run.folder.path / "report")
     before = [_row_of(record) for record in records if not rows or record.step < rows[0][0]]
     summary = run.summary(records[-1] if records else None)
     return Fit(
-        run.state.params,
+        run.peers.gathered(run.state.params),
         run.setup.task,
         History.of([*before, *rows]),
         records,
         run.info,
         run.result,
         run.evaluation,
-        run.state.samples,
+        run.peers.gathered(run.state.samples),
         summary,
         run,
     )
+
+
+def _stopper(run: Run) -> AbstractContextManager[Any]:
+    """What Ctrl-C does: with other processes all end together, after a step."""
+    if run.peers.count == 1:
+        return nullcontext()
+    return Stopper(lambda name, number: run.asked_to_stop(number))
 
 
 def _row(state: TrainState, info: Info) -> Sequence[float]:

@@ -231,7 +231,10 @@ class RunFolder:
             with FileLock(place, blocking=False):
                 yield
         except Timeout:
-            raise ValueError(f"Another process is running in {str(self.path)!r}; wait for it or stop it.") from None
+            raise ValueError(
+                f"Another process is running in {str(self.path)!r}; wait for it or stop it. Several processes share a "
+                "run with --coordinator HOST:PORT --processes N --process I, or under srun or mpirun."
+            ) from None
 
 
 def finite(value: Any) -> float | None:

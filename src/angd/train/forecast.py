@@ -10,12 +10,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from angd.method.memory import choices, device_memory
 from angd.method.samples import Samples
 from angd.recipes.base import INFINITE, Phase
 from angd.train.config import Config
 from angd.train.loop import Clock, TrainState, call_of
 from angd.train.run import budget_of
-from angd.train.setup import Setup
+from angd.train.setup import Setup, within
 from angd.tree import count
 
 TIMED = 16  # steps that are taken, of which the later half counts: the first ones are slow
@@ -27,12 +28,13 @@ def forecast(setup: Setup, config: Config) -> dict[str, Any]:
 
     **Arguments:** `setup` and `config` of a run.
 
-    **Returns:** what would run (`task`, `recipe`, `options`, the number of `parameters`), its `phases`, and about how
-    many `steps` and `seconds` the budget allows. A phase has its `steps`, at most (None if they have no end); whether
-    it is `pretraining`; how large it is (`samples` by name, `rows` of the Jacobian, `memory_bytes`); and how long it
-    takes (`seconds_to_compile`, 0 where it shares the step of one before it, `seconds_per_step` and
-    `cpu_seconds_per_step`).
+    **Returns:** what would run (`task`, `recipe`, `options`, the number of `parameters`), its `phases`, about how
+    many `steps` and `seconds` the budget allows, and the `memory_budget` in bytes. A phase has its `steps`, at most
+    (None if they have no end); whether it is `pretraining`; how large it is (`samples` by name, `rows` of the Jacobian,
+    `memory_bytes`); what was chosen by the budget, and why (`choices`); and how long it takes (`seconds_to_compile`, 0
+    where it shares the step of one before it, `seconds_per_step` and `cpu_seconds_per_step`).
     """
+    setup = within(setup, config.memory)
     compiler = _Compiler(setup)
     phases = [_phase(setup, number, compiler) for number in range(_known(setup.phases))]
     return {
@@ -40,6 +42,7 @@ def forecast(setup: Setup, config: Config) -> dict[str, Any]:
         "recipe": config.recipe,
         "options": config.to_dict()["options"],
         "parameters": count(setup.params),
+        "memory_budget": config.memory or device_memory(),
         "phases": phases,
         **_whole(config, phases),
     }
@@ -72,7 +75,8 @@ class _Compiler:
 def _phase(setup: Setup, number: int, compiler: _Compiler) -> dict[str, Any]:
     """Sizes, memory and time of one phase."""
     phase, now = setup.phases[number], replace(TrainState(_begun(setup, number)), phase=number)
-    compiled, memory, compiling = compiler(now)
+    with choices() as chosen:
+        compiled, memory, compiling = compiler(now)
     samples, wall, cpu = _timed(setup, now, compiled)
     return {
         "steps": None if phase.steps == INFINITE else int(phase.steps),
@@ -80,6 +84,7 @@ def _phase(setup: Setup, number: int, compiler: _Compiler) -> dict[str, Any]:
         "samples": _counts(samples, "walkers" if hasattr(phase.sampler, "move") else "points"),
         "rows": None if phase.pretraining else _rows(setup, samples),
         "memory_bytes": memory,
+        "choices": [str(choice) for choice in chosen],
         "seconds_to_compile": round(compiling, 3),
         "seconds_per_step": wall,
         "cpu_seconds_per_step": cpu,

@@ -21,6 +21,7 @@ from jaxtyping import Array, PyTree
 from angd.method.step import Info
 from angd.recipes.base import INFINITE, Phase
 from angd.train.compiled import Compiled
+from angd.train.hosts.placement import beside
 from angd.tree import in_precision
 
 RATIO = 1.02  # of the numbers of steps at which one evaluates
@@ -111,8 +112,18 @@ class Clock:
         self._cpu += cpu - since[1]
 
 
+def as_measured(spent: tuple[float, float], phase: tuple[int, int]) -> tuple[float, float]:
+    """What one process holds for spent: what it has measured."""
+    return spent
+
+
 def train(
-    problem: Any, phases: Sequence[Phase], start: TrainState, key: Array, budget: Budget
+    problem: Any,
+    phases: Sequence[Phase],
+    start: TrainState,
+    key: Array,
+    budget: Budget,
+    agreed: Callable[[tuple[float, float], tuple[int, int]], tuple[float, float]] = as_measured,
 ) -> Generator[tuple[TrainState, Info], str | None]:
     """Every step: where the run stands after it, and what the step said. The clock stops while the caller looks.
 
@@ -125,6 +136,7 @@ def train(
     - `start`: where the run stands before the first step.
     - `key`: for all random numbers.
     - `budget`: when to stop.
+    - `agreed`: of what a process has measured and of phase and round, what all of them hold for spent.
 
     **Returns:** a generator of states and infos, whose numbers are on the host.
     """
@@ -133,9 +145,10 @@ def train(
     while budget.spent(now) < 1 and loop.goes_on(now):
         after, info = loop.step(now, attempt, budget.left(now))
         read = clock.read()
-        after = replace(after, seconds=read[0], cpu_seconds=read[1])
+        seconds, cpu_seconds = agreed(read, (after.phase, after.round))
+        after = replace(after, seconds=seconds, cpu_seconds=cpu_seconds)
         attempt = attempt + 1 if (yield after, info) == "retry" else 0
-        now = replace(now, seconds=read[0], cpu_seconds=read[1]) if attempt else after
+        now = replace(now, seconds=seconds, cpu_seconds=cpu_seconds) if attempt else after
         clock.forget(read)
 
 
@@ -217,7 +230,7 @@ class _Loop:
             samples = self._compiled(_draw, phase.sampler)(params, key, number)
         samples = cast(samples, phase.single)
         if state is None:
-            state = arrays_only(phase.optimiser.init(self.problem, params, samples))
+            state = beside(params, arrays_only(phase.optimiser.init(self.problem, params, samples)))
         # Always of the same precision, or the step would be compiled again.
         return params, samples, cast(state, phase.single)
 

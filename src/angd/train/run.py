@@ -1,13 +1,14 @@
 """One run, in a folder or in memory: begin or go on, write down what is seen, keep checkpoints, end in a known way."""
 
-import time
 import warnings
 from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from angd.address import blame
+from angd.method.memory import limited, shortage
 from angd.method.step import Info
 from angd.problems.estimate import Estimate, to_json
 from angd.recipes.base import INFINITE
@@ -16,15 +17,19 @@ from angd.train.checkpoint import Checkpoints, named_leaves
 from angd.train.config import FREE, Config
 from angd.train.environment import different_versions, environment
 from angd.train.folder import Record, RunFolder, finite
+from angd.train.hosts.agreement import Agreement
+from angd.train.hosts.peers import peers_of
 from angd.train.loop import Budget, TrainState, is_evaluated, train
 from angd.train.pace import Plan
 from angd.train.recovery import MOST, RECOVERED, Recovery, cautious, told
-from angd.train.setup import Setup
+from angd.train.setup import Setup, within
+from angd.train.signals import SIGNALS
 from angd.tree import count
 
 FINISHED = "finished"
 FAILED = 3
 MOST_BARS = 3000  # parameters: the singular values of error bars then take 13 s on two cores
+ANSWERS = (None, "stop", "retry")  # of a callback
 RETRIES = 10  # of one step; more than this and the callback will never be content
 WORDS = ("result", "accepted", "restarted")
 NUMBERS = tuple(spec.name for spec in fields(Info) if spec.name not in WORDS)
@@ -51,7 +56,8 @@ class Run:
     - `judged`: steps at which the final evaluation is made as well, and is the test loss.
     - `callback`: called as `callback(state, info)` after every step; may return "stop" or "retry".
 
-    `watched_by(watch)` tells a line of progress what is being done.
+    `watched_by(watch)` tells a line of progress what is being done. Where the devices of the setup's mesh belong to
+    several processes, each of them has a `Run`; that of process 0 evaluates and writes files.
     """
 
     def __init__(
@@ -63,15 +69,20 @@ class Run:
         judged: Sequence[int] = (),
         callback: Callback | None = None,
     ):
-        self.setup, self.config, self.save_seconds, self.callback = setup, config, save_seconds, callback
+        self.setup, self.config = within(setup, config.memory), config
+        self.save_seconds, self.callback = save_seconds, callback
         self.folder = None if path is None else RunFolder(path)
         self.judged = frozenset(judged)
+        self.peers = peers_of(setup.mesh)
         self.stop: tuple[str, int] | None = None
+        self.asked, self.how = 0, ""  # the number of a signal, and how one goes on after it
         self.result, self.code = FINISHED, 0
         self.failure: Exception | None = None
         self.on_saving: Callable[[bool], None] = lambda saving: None
         self.on_begin: Callable[[TrainState], None] = lambda state: None
         self.on_doing: Callable[[str], None] = lambda work: None
+        self.on_beat: Callable[[], None] = lambda: None
+        self.on_last: Callable[[], None] = lambda: None
         self.state, self.info, self.evaluation = TrainState(setup.params), None, None
         self.estimates: dict[str, Estimate] = {}
 
@@ -90,19 +101,24 @@ class Run:
         if self.folder is None:
             yield from self._run(None, self.state, [], budget, on_step)
             return
-        if self.folder.exists:
-            self._same_run(self.folder)
-        with self.folder.locked():
-            if not self.folder.exists:
-                start = None if self.config.start is None else named_leaves(self.setup.params)
-                self.folder.create(self.config, environment(), about(self.setup), start)
-            kept = Checkpoints(self.folder.checkpoints, identity(self.config))
+        folder = self.folder
+        with ExitStack() as held:
+            self.peers.found(lambda: self._begin(folder, held))
+            kept = Checkpoints(folder.checkpoints, identity(self.config), self.peers)
             self.on_doing("looking for checkpoints")
-            start = kept.load(self.setup.at_phase) or self.state
-            if start.k > 0:
-                note_versions(self.folder, start.k)
-            before = self._before(self.folder, start, budget)
+            found = kept.load(self.setup.at_phase)
+            start = self.state if found is None else self.setup.placed(found)
+            before = self._before(folder, start, budget) if self.peers.is_first else []
             yield from self._run(kept, start, before, budget, on_step)
+
+    def _begin(self, folder: RunFolder, held: ExitStack) -> None:
+        """Lock the folder, and make it where there is none yet."""
+        if folder.exists:
+            self._same_run(folder)
+        held.enter_context(folder.locked())
+        if not folder.exists:
+            start = None if self.config.start is None else named_leaves(self.setup.params)
+            folder.create(self.config, environment(), about(self.setup), start)
 
     def _same_run(self, folder: RunFolder) -> None:
         different = folder.config().differences(self.config)
@@ -122,29 +138,41 @@ class Run:
         try:
             yield from self._train(kept, budget, now, on_step)
         except (GeneratorExit, KeyboardInterrupt):
-            self._save(kept, now)
+            if self.peers.count == 1:
+                self._save(kept, now)
             raise
         except OSError:
             raise
         except Exception as problem:
+            if self.peers.count > 1:
+                if now.state is start:
+                    self._undo(start)
+                raise  # the others wait for this one: it must go, and the last checkpoint is whole
             self.failure = problem
             if now.state is start and isinstance(problem, ValueError):
                 self._undo(start)
                 raise  # a mistake of the user's, found before the first step
-            why = blame(problem) or f"{type(problem).__name__}: {problem}"
+            if (short := shortage(problem)) is not None:
+                self.failure = MemoryError(short)
+                self.failure.__cause__ = problem
+            why = short or blame(problem) or f"{type(problem).__name__}: {problem}"
             self.result, self.code = f"step {now.state.k + 1} failed: {why}", 1
         if self.code != FAILED:
             self._save(kept, now)
+        self.on_last()
         self._conclude(now)
+        self.peers.shared([0.0])  # all wait for what process 0 evaluates
 
     def _undo(self, start: TrainState) -> None:
         """A run that never made a step leaves no folder that would be in the way of the next one."""
-        if self.folder is not None and start.k == 0:
+        if self.folder is not None and self.peers.is_first and start.k == 0:
             for name in ("config.json", "task.json", "environment.json", "start.npz"):
                 self.folder.forget(name)
 
     def _before(self, folder: RunFolder, start: TrainState, budget: Budget) -> list[Record]:
         """Records that will not be repeated; what was said of the end is forgotten if the run goes on."""
+        if start.k > 0:
+            note_versions(folder, start.k)
         if budget.spent(start) >= 1:
             return folder.records()
         folder.forget("solution.npz")
@@ -159,13 +187,15 @@ class Run:
 
     def _train(self, kept: Checkpoints | None, budget: Budget, now: _Now, on_step: OnStep | None) -> Generator[Record]:
         """Step, evaluate, save, until the budget or somebody says stop."""
-        saved, retries, answer = time.monotonic(), 0, None
-        steps, recovery = self._steps(now.state, budget), Recovery(self.config.recover, now.state)
+        agreement = Agreement(self.peers, lambda: self.asked, self._heard)
+        saved, retries, answer = agreement.now, 0, None
+        steps, recovery = self._steps(now.state, budget, agreement), Recovery(self.config.recover, now.state)
         while True:
             try:
                 state, info = steps.send(answer)
             except StopIteration:
                 return
+            self.on_beat()
             answer = self._asked(state, info)
             retries = retries + 1 if answer == "retry" else 0
             if answer == "retry" and retries <= RETRIES:
@@ -173,59 +203,77 @@ class Run:
             answer, note, good = None, None, recovery.good
             if (back := recovery.seen(state, info)) is not None:
                 note = told(good, back, info, self.setup.phases[back.phase].optimiser)
-                state, steps = back, self._steps(back, budget)
+                state, steps = back, self._steps(back, budget, agreement)
             now.state = self.state = state
             self.info, over = info, self._verdict(state, info, budget, recovery.given_up(state))
             if self._is_evaluated(state.k) or over or note:
                 self.on_doing("evaluating")
-                now.last = self._record(state, info, note)
-                if self.folder is not None:
-                    self.folder.append(now.last)
+                held = self.peers.gathered((state.params, state.samples))
+                if self.peers.is_first:
+                    now.last = self._record(replace(state, params=held[0], samples=held[1]), info, note)
+                    if self.folder is not None:
+                        self.folder.append(now.last)
                 if state.k in self.judged and info.accepted:
                     self._save(kept, now)  # who judges it may leave it here for long
-                yield now.last
+                if now.last is not None:
+                    yield now.last
             if on_step is not None:
                 on_step(state, info, now.last)
-            if time.monotonic() - saved > self.save_seconds and info.accepted:
+            if agreement.now - saved > self.save_seconds and info.accepted:
                 self._save(kept, now)
-                saved = time.monotonic()
+                saved = agreement.now
             if over:
                 return
 
-    def _steps(self, start: TrainState, budget: Budget) -> Generator[tuple[TrainState, Info], str | None]:
+    def _steps(
+        self, start: TrainState, budget: Budget, agreement: Agreement
+    ) -> Generator[tuple[TrainState, Info], str | None]:
         phases = cautious(self.setup.phases, start.recoveries)
-        return train(self.setup.problem, phases, start, self.setup.key, budget)
+        return train(self.setup.problem, phases, start, self.setup.key, budget, agreement)
 
     def _asked(self, state: TrainState, info: Info) -> str | None:
-        """What the callback says."""
-        answer = None if self.callback is None else self.callback(state, info)
+        """What the callback says, that of process 0 where there are several."""
+        if self.callback is None:
+            return None
+        answer = self.callback(state, info)
+        if answer not in ANSWERS:
+            raise ValueError(f"callback: it may return None, 'stop' or 'retry', got {answer!r}.")
+        answer = ANSWERS[int(self.peers.shared([ANSWERS.index(answer)])[0, 0])]
         if answer == "stop":
             self.stop = ("stopped by the callback", 0)
-        elif answer not in (None, "retry"):
-            raise ValueError(f"callback: it may return None, 'stop' or 'retry', got {answer!r}.")
         return answer
 
-    def asked_to_stop(self, name: str, number: int) -> None:
-        """End after the present step: what a `Stopper` calls."""
-        self.stop = (name, 128 + number)
+    def asked_to_stop(self, number: int) -> None:
+        """End after the present step, or, with other processes, after the next one in which they agree: what a
+        `Stopper` calls."""
+        self.asked = number
+        if self.peers.count == 1:
+            self._heard(number)
+
+    def _heard(self, number: int) -> None:
+        """A process was asked to stop, by a signal."""
+        self.stop = (SIGNALS[number] + self.how, 128 + number)
 
     def _conclude(self, now: _Now) -> None:
         """Evaluate, and write down how it ended."""
+        params = self.peers.gathered(now.state.params)
+        if not self.peers.is_first:
+            return
         final = self.setup.final
         self.on_doing("" if final is None else "evaluating on fresh walkers")
-        self.evaluation = final(now.state.params) if final is not None and self.code in (0, FAILED) else None
+        self.evaluation = final(params) if final is not None and self.code in (0, FAILED) else None
         if (
             now.state.k > 0
             and getattr(self.setup.problem, "is_measured", False)
             and count(self.setup.params) <= MOST_BARS
         ):
             self.on_doing("error bars of the coefficients")
-            self.estimates = self.setup.problem.estimates(now.state.params)
+            self.estimates = self.setup.problem.estimates(params)
         if self.folder is None:
             return
         self.folder.write("summary.json", self.summary(now.last))
         if self.setup.solution is not None and now.state.k > 0:
-            self.folder.write_arrays("solution.npz", self.setup.solution(now.state.params))
+            self.folder.write_arrays("solution.npz", self.setup.solution(params))
 
     def _save(self, kept: Checkpoints | None, now: _Now) -> None:
         """A checkpoint; whatever goes wrong with it is a matter of the disk."""
@@ -251,7 +299,8 @@ class Run:
         return bool(self.code) or self.stop is not None or budget.spent(state) >= 1
 
     def _record(self, state: TrainState, info: Info, note: str | None = None) -> Record:
-        seen = self.setup.evaluate(state, float(info.loss))
+        with limited(self.config.memory):
+            seen = self.setup.evaluate(state, float(info.loss))
         if self.setup.final is not None and state.k in self.judged:
             seen = replace(seen, test_loss=self.setup.final(state.params)["energy"])
         return Record(

@@ -7,12 +7,17 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 from jaxtyping import Array, PyTree
 
+from angd.method import parallel
+from angd.method.step import ANGD
 from angd.problems.evaluation import Evaluation, Evaluator
+from angd.problems.samplers import Spread
 from angd.problems.solution import Solution
 from angd.problems.task import Task
 from angd.recipes.base import Phase, Recipe
+from angd.train.hosts.placement import copied, divided
 from angd.train.loop import TrainState, cast
 
 Final = Callable[[PyTree], dict[str, float]]
@@ -24,7 +29,7 @@ class Setup:
 
     **Attributes:** `evaluate(state, loss)` gives what is to be seen besides the loss; `final(params)` an evaluation at
     the end with `error` and `standard_error`, where those of the steps are not the last word; `solution(params)` the
-    fields on a grid.
+    fields on a grid; `mesh`, the devices over which samples are split, None for one device.
     """
 
     task: Task
@@ -35,6 +40,22 @@ class Setup:
     evaluate: Callable[[TrainState, float], Evaluation]
     final: Final | None = None
     solution: Callable[[PyTree], Solution] | None = None
+    mesh: Mesh | None = None
+
+    def over(self, mesh: Mesh | None) -> "Setup":
+        """The same with samples split over devices and parameters on all of them."""
+        if mesh is None:
+            return self
+        row = parallel.mesh(mesh.devices.ravel())  # whatever its axes are called
+        phases = [replace(phase, sampler=Spread.over(phase.sampler, row)) for phase in self.phases]
+        return replace(self, phases=phases, params=parallel.replicate(self.params, row), mesh=row)
+
+    def placed(self, state: TrainState) -> TrainState:
+        """A state that was read from a file, on the devices of this run, however many wrote it."""
+        if self.mesh is None:
+            return state
+        params, optimiser = copied((state.params, state.state), self.mesh)
+        return replace(state, params=params, samples=divided(state.samples, self.mesh), state=optimiser)
 
     def at_phase(self, phase: int, round: int = 0) -> TrainState:
         """A state with the shapes of a round of a phase instead of numbers."""
@@ -81,6 +102,21 @@ def assemble(
         return final(params, jax.random.fold_in(key, 2**31 - 1))
 
     return Setup(task, problem, phases, start, key, evaluate, None if final is None else at_the_end, evaluator.solution)
+
+
+def within(setup: Setup, memory: int | None) -> Setup:
+    """With a budget of memory for every optimiser that goes by one and has none of its own."""
+    if memory is None:
+        return setup
+    made: dict[int, Any] = {}  # phases that share an optimiser go on sharing it
+
+    def bounded(optimiser: Any) -> Any:
+        if not isinstance(optimiser, ANGD) or optimiser.memory is not None:
+            return optimiser
+        return made.setdefault(id(optimiser), replace(optimiser, memory=memory))
+
+    phases = [replace(phase, optimiser=bounded(phase.optimiser)) for phase in setup.phases]
+    return replace(setup, phases=phases)
 
 
 _evaluators: list[tuple[Task, Evaluator]] = []

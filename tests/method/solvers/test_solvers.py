@@ -194,6 +194,19 @@ def test_an_iteration_that_stops_early_says_so():
     assert np.allclose(system.O.layout.ravel(fallen_back), system.O.layout.ravel(exact), atol=1e-8)
 
 
+def test_a_parameter_that_no_row_depends_on_does_not_end_the_iteration():
+    """Its entries of right-hand side and residual are zero, and 0/0 passed for convergence."""
+    params = {"w": jnp.arange(1.0, 4.0), "unused": jnp.zeros(2)}
+    xs = jnp.asarray(np.random.default_rng(0).normal(size=(9, 3)))
+    O = jacobian(lambda params, x: jnp.tanh(x @ params["w"]) * x[0], params, xs)
+    system = Rows(O=O, b=jnp.sin(jnp.arange(9.0)), omega=jnp.full(9, 1 / 9))
+    nothing = jax.tree.map(jnp.zeros_like, params)
+    exact, found = (solve(solver, system, nothing) for solver in (Kernel(1e-3), Iterative(1e-3, rtol=1e-12)))
+    assert bool(found.converged)
+    assert np.allclose(found.d["w"], exact.d["w"], rtol=1e-9)
+    assert np.all(np.asarray(found.d["unused"]) == 0)
+
+
 def test_fallback_takes_over_where_the_first_solver_fails():
     params = {"W": jnp.ones((2, 4)), "b": jnp.zeros(4), "out": jnp.ones(4)}
     samples = Samples(jnp.ones((3, 2)))

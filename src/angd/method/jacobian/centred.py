@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PyTree
 from angd.method.jacobian.base import AbstractJacobian, Layout, less_mean, shifted, weight_shares
 from angd.method.jacobian.dense import Dense
 from angd.method.jacobian.split import Split
-from angd.method.jacobian.symmetric import weigh
+from angd.method.jacobian.symmetric import by_rows, weigh
 
 
 def centre(O: AbstractJacobian, omega: Float[Array, " N"]) -> AbstractJacobian:
@@ -102,5 +102,11 @@ def centred_kernel(
     share = weight_shares(omega, m).reshape(n, m)
     means = jnp.einsum("nm,nmk->mk", share, kernel.reshape(n, m, -1))  # the mean row of each component
     grand = jnp.einsum("anm,nm->am", means.reshape(m, n, m), share)
-    off = jnp.tile(means, (n, 1))
-    return kernel - (off + off.T) + jnp.tile(grand, (n, n)), jnp.trace(grand)
+    component = jnp.arange(n * m) % m
+
+    def less_means(part: Array, rows: Callable[[Array], Array]) -> Array:
+        if m == 1:
+            return part - (means + rows(means.T)) + grand
+        return part - (means[rows(component)] + rows(means.T)[:, component]) + grand[rows(component)][:, component]
+
+    return by_rows(kernel, less_means), jnp.trace(grand)

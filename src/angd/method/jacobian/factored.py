@@ -17,17 +17,17 @@ from jax import lax
 from jaxtyping import Array, Float, PyTree
 
 from angd.method.jacobian.base import AbstractJacobian, Layout, shifted, wide_layout
-from angd.method.jacobian.hadamard import Plain, Relative
+from angd.method.jacobian.hadamard import Plain, Relative, taken
 from angd.method.jacobian.leaves import (
     Fluctuation,
     backward,
-    block,
     forward,
     hadamard_wins,
     rows,
     side_by_side,
 )
-from angd.method.jacobian.symmetric import outer, outer_blocks, weigh, weigh_rows
+from angd.method.jacobian.panels import Columns, add_products, columns_of
+from angd.method.jacobian.symmetric import outer, tiled, weigh, weigh_rows
 from angd.method.jacobian.taps import Group, Leaf, taps
 from angd.tree import in_precision
 
@@ -74,13 +74,10 @@ class Factored(AbstractJacobian):
         return self.layout.treedef.unflatten(cast)
 
     def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
-        relative, paired, columns = self.relative(relative), self.paired, self.columns
-        whole = jnp.zeros((self.n_rows,) * 2, self.layout.dtype)
-        whole = paired_kernel(paired, *self._rows, relative) if paired else whole
-        if not columns:
-            return weigh(whole, scale)
-        rows = side_by_side([self._less_mean(part) for part in columns] if relative else columns)
-        return weigh(whole + outer(rows), scale)
+        relative, paired = self.relative(relative), self.paired
+        whole = paired_kernel(paired, *self._rows, relative, self.layout.dtype) if paired else None
+        change = self._less_mean if relative else lambda part: part
+        return weigh(add_products(self.columns, self.n_rows, self.layout.dtype, whole, change), scale)
 
     def relative(self, wanted: bool = False) -> bool:
         """Is one row near their mean taken off all before they are multiplied?"""
@@ -93,7 +90,7 @@ class Factored(AbstractJacobian):
         return [g for leaf in self.leaves if leaf.separate for g in leaf.groups if self._pairs(g)]
 
     @property
-    def columns(self) -> list[Float[Array, "N width"]]:
+    def columns(self) -> list[Columns]:
         """What enters the kernel as whole gradients."""
         return [part for leaf in self.leaves for part in self._columns(leaf)]
 
@@ -128,11 +125,11 @@ class Factored(AbstractJacobian):
     def _rows(self) -> tuple[int, int]:
         return self.shape[0], math.prod(self.shape[1:])
 
-    def _columns(self, leaf: Leaf) -> list[Float[Array, "N width"]]:
+    def _columns(self, leaf: Leaf) -> list[Columns]:
         """The part of a leaf that enters the kernel as whole gradients."""
         if not leaf.separate:
-            return [rows(leaf, *self._rows, self.layout.dtype)]
-        return [block(g).reshape(self.n_rows, -1) for g in leaf.groups if not self._pairs(g)]
+            return [Columns(math.prod(leaf.shape), lambda: rows(leaf, *self._rows, self.layout.dtype))]
+        return [columns_of(g, self.n_rows) for g in leaf.groups if not self._pairs(g)]
 
     def _pairs(self, group: Group) -> bool:
         return self.small or hadamard_wins(group)
@@ -157,14 +154,13 @@ class Factored(AbstractJacobian):
 
 
 def paired_kernel(
-    groups: list[Group], n: int, m: int, relative: bool, worker: Any = 0, workers: int = 1
+    groups: list[Group], n: int, m: int, relative: bool, dtype: Any, worker: Any = 0, workers: int = 1
 ) -> Float[Array, "N N"]:
     """Sum of Hadamard forms, over blocks of samples small enough for the cache; or what one of several workers adds."""
     size = min(n, max(8, BLOCK // (m * max(g.a.shape[3] for g in groups))))
-    count = -(-n // size)
-    cut = [(Relative.of(g) if relative else Plain.of(g)).cut(count, size) for g in groups]
+    pairs = [Relative.of(g) if relative else Plain.of(g) for g in groups]
 
-    def pair(i: Array, j: Array) -> Array:
-        return reduce(jnp.add, (pairs.block(i, j) for pairs in cut))
+    def tile(i: Array, j: Array) -> Float[Array, "N N"]:
+        return reduce(jnp.add, (taken(p, i, size).against(taken(p, j, size)) for p in pairs))
 
-    return outer_blocks(count, size * m, pair, worker, workers)[: n * m, : n * m]
+    return tiled(n, size, m, tile, dtype, worker, workers)

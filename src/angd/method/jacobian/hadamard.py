@@ -16,14 +16,10 @@ from jaxtyping import Array, Float, PyTree
 from angd.method.jacobian.taps import Group
 
 
-def _cut(pairs: PyTree, count: int, size: int) -> PyTree:
-    """Samples of every array in `count` blocks of `size`, padded with zeros."""
-
-    def cut(x: Array) -> Array:
-        padded = jnp.pad(x, ((0, count * size - x.shape[0]), *((0, 0),) * (x.ndim - 1)))
-        return padded.reshape(count, size, *x.shape[1:])
-
-    return eqx.tree_at(lambda p: p.samples, pairs, tuple(map(cut, pairs.samples)))
+def taken(pairs: PyTree, start: Array, size: int) -> PyTree:
+    """Those of `size` samples."""
+    samples = tuple(lax.dynamic_slice_in_dim(x, start, size) for x in pairs.samples)
+    return eqx.tree_at(lambda p: p.samples, pairs, samples)
 
 
 class Plain(eqx.Module):
@@ -35,14 +31,10 @@ class Plain(eqx.Module):
     def of(cls, group: Group) -> "Plain":
         return cls((group.a, group.g))
 
-    def cut(self, count: int, size: int) -> "Plain":
-        """In blocks of samples."""
-        return _cut(self, count, size)
-
-    def block(self, i: Array, j: Array) -> Float[Array, "N N"]:
-        """Block (i, j) of the kernel."""
-        a, g = self.samples
-        return _summed(_inner(a[i], a[j]) * _inner(g[i], g[j]))
+    def against(self, other: "Plain") -> Float[Array, "N N"]:
+        """Their block of the kernel."""
+        (a, g), (b, h) = self.samples, other.samples
+        return _summed(_inner(a, b) * _inner(g, h))
 
 
 class Relative(eqx.Module):
@@ -59,17 +51,13 @@ class Relative(eqx.Module):
         means = [jnp.einsum("cbti,dbui->cbtdu", x0, x0) for x0 in (a0, g0)]
         return cls((a, g, *along), tuple(means))
 
-    def cut(self, count: int, size: int) -> "Relative":
-        """In blocks of samples."""
-        return _cut(self, count, size)
-
-    def block(self, i: Array, j: Array) -> Float[Array, "N N"]:
-        """Block (i, j) of the kernel."""
-        a, g, along_a, along_g = self.samples
+    def against(self, other: "Relative") -> Float[Array, "N N"]:
+        """Their block of the kernel."""
+        (a, g, *left), (b, h, *right) = self.samples, other.samples
         aa, gg = (x.transpose(1, 2, 0, 4, 3)[:, :, None, :, :, None, :] for x in self.means)
-        A, G = _inner(a[i], a[j]), _inner(g[i], g[j])
-        a_left, g_left = (x[i].transpose(2, 3, 0, 1, 5, 4)[:, :, :, :, :, None, :] for x in (along_a, along_g))
-        a_right, g_right = (x[j].transpose(2, 5, 4, 3, 0, 1)[:, :, None] for x in (along_a, along_g))
+        A, G = _inner(a, b), _inner(g, h)
+        a_left, g_left = (x.transpose(2, 3, 0, 1, 5, 4)[:, :, :, :, :, None, :] for x in left)
+        a_right, g_right = (x.transpose(2, 5, 4, 3, 0, 1)[:, :, None] for x in right)
         product = G * (aa + a_left + a_right + A) + A * (g_left + g_right + gg) + a_right * g_left + a_left * g_right
         return _summed(product)
 

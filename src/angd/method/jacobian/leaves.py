@@ -14,7 +14,7 @@ from angd.method.jacobian.taps import Group, Leaf
 # Cost of one entry of a Hadamard product, in multiply-adds of a large matrix product; fitted to measured times.
 HADAMARD = 64
 # Up to so many uses, a sum of outer products is one fused loop; beyond, a batched matrix product is faster.
-FUSED = 8
+FUSED = 24
 
 
 def forward(group: Group, d: Float[Array, "..."]) -> Float[Array, "n m"]:

@@ -1,16 +1,16 @@
-"""O as two linear maps: one forward and one reverse pass, and nothing in memory."""
+"""O as two linear maps: one forward and one reverse pass, over as many samples at once as memory allows."""
 
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PyTree
 
-from angd.method.jacobian.base import AbstractJacobian, Layout, as_pytree, batch_shape, pull_back
+from angd.method.jacobian.base import AbstractJacobian, Layout, as_pytree, batch_shape
 from angd.method.jacobian.symmetric import weigh
+from angd.method.passes import pulled, pushed
 
 COLUMNS = 32
 
@@ -39,10 +39,10 @@ class MatrixFree(AbstractJacobian):
         return cls(f=as_pytree(f), params=params, xs=xs, layout=Layout.of(params), shape=shape)
 
     def matvec(self, d: PyTree) -> Float[Array, "n *m"]:
-        return jax.jvp(self._batch, (self.params,), (self.layout.cast(d),))[1].astype(self.layout.dtype)
+        return pushed(self.f, self.params, self.layout.cast(d), self.xs).astype(self.layout.dtype)
 
     def rmatvec(self, y: Float[Array, "n *m"]) -> PyTree:
-        return pull_back(self._batch, self.params, y)
+        return pulled(self.f, self.params, y, self.xs)
 
     def kernel(self, scale: Float[Array, " N"] | None = None, relative: bool = False) -> Float[Array, "N N"]:
         return weigh(kernel_by_products(self, relative), scale)
@@ -81,9 +81,6 @@ class MatrixFree(AbstractJacobian):
     @property
     def sampled(self) -> tuple[Any, ...]:
         return (self.xs,)
-
-    def _batch(self, params: PyTree) -> Float[Array, "n *m"]:
-        return jax.vmap(self.f, (None, 0))(params, self.xs)
 
 
 def kernel_by_products(O: AbstractJacobian, relative: bool) -> Float[Array, "N N"]:

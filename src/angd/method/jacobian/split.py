@@ -163,13 +163,14 @@ class Split(AbstractJacobian):
         """A device's part of the kernel: some columns of the leaves that enter whole, some blocks of the others."""
         relative, total = O.relative(relative), jnp.zeros((self.n_rows,) * 2, self.layout.dtype)
         if O.columns:
-            rows = self._exchanged(side_by_side(O.columns))
+            rows = self._exchanged(side_by_side([part.make() for part in O.columns]))
             mean = jnp.mean(rows.reshape(-1, self.components, rows.shape[1]), axis=0)
             total += outer(shifted(rows, mean) if relative else rows)
         if O.paired:
             groups = jax.tree.map(lambda x: lax.all_gather(x, AXIS, tiled=True)[: self.shape[0]], O.paired)
             worker = lax.axis_index(AXIS)
-            total += paired_kernel(groups, self.shape[0], self.components, relative, worker, self.mesh.size)
+            n, m, dtype = self.shape[0], self.components, self.layout.dtype
+            total += paired_kernel(groups, n, m, relative, dtype, worker, self.mesh.size)
         return total
 
     def _kernel_of_chunks(self, relative: bool) -> Float[Array, "N N"]:

@@ -14,10 +14,10 @@ from angd.method.jacobian.dense import Dense
 from angd.method.jacobian.factored import Factored
 from angd.method.jacobian.split import Split, joined
 from angd.method.jacobian.symmetric import weigh
+from angd.method.memory import share
 from angd.tree import add
 
 ROWS = 32
-MEMORY = 2 * 2**30  # bytes
 
 
 class Stacked(AbstractJacobian):
@@ -110,7 +110,7 @@ def stack(parts: Sequence[AbstractJacobian], keep: bool = False) -> AbstractJaco
     layout, shape = parts[0].layout, (sum(math.prod(part.shape) for part in parts),)
     spread = [part for part in parts if isinstance(part, Split)]
     devices = spread[0].mesh.size if spread else 1
-    fits = shape[0] * layout.size * layout.dtype.itemsize <= devices * MEMORY and not keep
+    fits = shape[0] * layout.size * layout.dtype.itemsize <= devices * share() and not keep
     held = [part.inner if isinstance(part, Split) else part for part in parts]
     if len(spread) == len(parts) and all(isinstance(O, Dense) or (fits and isinstance(O, Factored)) for O in held):
         return joined(spread)

@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact, PyTree
 
-from angd.method.jacobian.base import pull_back
+from angd.method.passes import pulled, values
 from angd.method.protocols import AmplitudeProblem, DensityProblem, GivesForces, GivesVariations
 from angd.method.samples import Samples
 
 
 def over(f: Callable[..., Any], params: PyTree, xs: PyTree) -> Inexact[Array, "n *m"]:
     """f(θ, x_i) at every sample."""
-    return jax.vmap(f, (None, 0))(params, xs)
+    return values(f, params, xs)
 
 
 def variations(
@@ -63,7 +63,7 @@ def forces(problem: DensityProblem, params: PyTree, xs: PyTree) -> PyTree:
 
 def pull(f: Callable[..., Any], params: PyTree, xs: PyTree, y: Float[Array, "n *m"]) -> PyTree:
     """Σ_i (∂_θ f(θ, x_i))ᵀ y_i, by one reverse pass."""
-    return pull_back(lambda p: over(f, p, xs), params, y)
+    return pulled(f, params, y, xs)
 
 
 def derivatives(u: Callable[[Any], Array], x: Any, s: int) -> Inexact[Array, "m"]:

@@ -1,9 +1,10 @@
-"""The one place where the matrix of a system is factorised.
+"""The one place where the matrix of a system is factorised beside itself.
 
 On a mesh the matrix is formed by all devices and held by each, and each factorises all of it: k³/6 multiplications for
 Cholesky, many times more for eigenvalues, which no number of devices makes less. A distributed factorisation
 (block-cyclic, such as cuSOLVERMp's or ScaLAPACK's) would replace this function: it takes the matrix as it comes, and
-what it returns is used as L, or as eigenvalues and vectors, in `angd.method.solvers.positive` only.
+what it returns is used as L, or as eigenvalues and vectors, in `angd.method.solvers.positive` only. A matrix that
+leaves no room for copies of itself has its factor in its own buffer instead: `in_place`.
 """
 
 from typing import Any

@@ -32,7 +32,8 @@ class Iterative(AbstractSolver):
     **Arguments:**
 
     - `damping`: λ; the number of iterations grows like √(‖G‖/λ).
-    - `rtol`: relative tolerance > 0 of the residual.
+    - `rtol`: tolerance > 0 of every entry of the residual, relative to that entry of the right-hand side and to their
+      root mean square.
     - `max_steps`: iterations at most.
     - `rank`: > 0 adds a randomised Nyström preconditioner (Frangella, Tropp and Udell 2023), at the price of as many
       further products with G per step.
@@ -67,11 +68,14 @@ class Iterative(AbstractSolver):
         def damped(d: Float[Array, "p"]) -> Float[Array, "p"]:
             return layout.ravel(system.apply(layout.unravel(d))) + damping * d
 
-        cg = lineax.CG(rtol=self.rtol, atol=0.0, max_steps=self.max_steps)
+        # Entry by entry and relative alone, a tolerance is 0/0 where no row depends on a parameter: lineax would stop.
+        size = jnp.sqrt(jnp.mean(r**2))
+        size = jnp.where(size > 0, size, 1)
+        cg = lineax.CG(rtol=self.rtol, atol=self.rtol, max_steps=self.max_steps)
         options = {} if prepared is None else {"preconditioner": _preconditioner(prepared, damping, r)}
-        answer = lineax.linear_solve(_operator(damped, r), r, cg, options=options, throw=False)
+        answer = lineax.linear_solve(_operator(damped, r), r / size, cg, options=options, throw=False)
         converged = answer.result == lineax.RESULTS.successful
-        return Solution.of(add(c, layout.unravel(answer.value)), converged)
+        return Solution.of(add(c, layout.unravel(size * answer.value)), converged)
 
 
 class Nystrom(eqx.Module):

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from angd.flow.schedules import is_concrete
+from angd.method.jacobian.symmetric import by_rows
 from angd.method.solvers.base import AbstractSolver, Solution, check_damping
-from angd.method.solvers.positive import Cholesky, Spectrum, positive
+from angd.method.solvers.positive import Positive, positive
 from angd.method.system import AbstractSystem, Rows
 from angd.tree import add, combine
 
@@ -38,13 +39,13 @@ class Kernel(AbstractSolver):
 
     def prepare(
         self, system: AbstractSystem, state: PyTree, damping: Any, many: bool = False
-    ) -> tuple[Cholesky | Spectrum, PyTree]:
-        return positive(filled_kernel, system, damping, many), state
+    ) -> tuple[Positive, PyTree]:
+        return positive(filled_kernel, system, damping, many, system.O.n_rows), state
 
-    def solve(self, prepared: Cholesky | Spectrum, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
+    def solve(self, prepared: Positive, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
         return kernel_solution(prepared, damping, system, c)
 
-    def smallest(self, prepared: Cholesky | Spectrum) -> Float[Array, ""]:
+    def smallest(self, prepared: Positive) -> Float[Array, ""]:
         return prepared.smallest
 
 
@@ -58,22 +59,23 @@ def filled_kernel(system: AbstractSystem, again: bool) -> tuple[Float[Array, "N 
     kernel, offset = system.products() if again else (system.kernel(), jnp.zeros(()))
     if not system.centred:
         return kernel, offset
-    nulls, size = system.null_vectors(), jnp.mean(jnp.diagonal(kernel))
-    return kernel + jnp.where(size > 0, size, 1) * (nulls @ nulls.T), offset
+    size = jnp.mean(jnp.diagonal(kernel))
+    nulls = jnp.where(size > 0, size, 1) * system.null_vectors()
+    return by_rows(kernel, lambda part, rows: part + rows(nulls) @ system.null_vectors().T), offset
 
 
-def kernel_solution(prepared: Cholesky | Spectrum, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
+def kernel_solution(prepared: Positive, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
     """The direction from the N × N factor, by the trick or by Woodbury's identity."""
     delta = _trick if isinstance(system, Rows) else _woodbury
     return Solution.of(add(c, delta(prepared, damping, system, c)))
 
 
-def _trick(prepared: Cholesky | Spectrum, damping: Any, system: Any, c: PyTree) -> PyTree:
+def _trick(prepared: Positive, damping: Any, system: Any, c: PyTree) -> PyTree:
     rest = system.root * system.centre(system.b - system.push(c))
     return system.pull(_unweigh(prepared.solve(damping, rest), system.root))
 
 
-def _woodbury(prepared: Cholesky | Spectrum, damping: Any, system: AbstractSystem, c: PyTree) -> PyTree:
+def _woodbury(prepared: Positive, damping: Any, system: AbstractSystem, c: PyTree) -> PyTree:
     if is_concrete(damping) and float(damping) == 0:
         raise ValueError("With more parameters than rows the matrix is singular: give damping > 0.")
     r = combine((1.0, system.right_side()), (-1.0, system.apply(c)))

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, PyTree
 
 from angd.method.solvers.base import AbstractSolver, Solution, check_damping
 from angd.method.solvers.kernel import filled_kernel, kernel_solution
-from angd.method.solvers.positive import Cholesky, Spectrum, positive
+from angd.method.solvers.positive import Positive, positive
 from angd.method.system import AbstractSystem
 from angd.tree import add, combine
 
@@ -29,18 +29,18 @@ class Normal(AbstractSolver):
 
     def prepare(
         self, system: AbstractSystem, state: PyTree, damping: Any, many: bool = False
-    ) -> tuple[Cholesky | Spectrum, PyTree]:
-        build = _gram if _is_tall(system) else filled_kernel
-        return positive(build, system, damping, many), state
+    ) -> tuple[Positive, PyTree]:
+        build, k = (_gram, system.O.n_params) if _is_tall(system) else (filled_kernel, system.O.n_rows)
+        return positive(build, system, damping, many, k), state
 
-    def solve(self, prepared: Cholesky | Spectrum, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
+    def solve(self, prepared: Positive, damping: Any, system: AbstractSystem, c: PyTree) -> Solution:
         if not _is_tall(system):
             return kernel_solution(prepared, damping, system, c)
         layout = system.O.layout
         r = layout.ravel(combine((1.0, system.right_side()), (-1.0, system.apply(c))))
         return Solution.of(add(c, layout.unravel(prepared.solve(damping, r))))
 
-    def smallest(self, prepared: Cholesky | Spectrum) -> Float[Array, ""]:
+    def smallest(self, prepared: Positive) -> Float[Array, ""]:
         return prepared.smallest
 
 

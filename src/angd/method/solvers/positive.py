@@ -4,6 +4,8 @@ One λ in double precision takes Cholesky, A + λI = LLᵀ, and keeps L: whoever
 or single precision, take eigenvalues: then every λ costs two products with a matrix, and what rounding made negative is
 set to zero.
 
+A matrix that leaves no room for copies of itself (`angd.method.memory`) is factorised in place, whatever is asked.
+
 Rows of single precision are multiplied in single precision. Where rounding leaves an eigenvalue of A below −λ/10, or
 the mean row that was taken off was so long that it took digits with it, the product is formed again in double.
 """
@@ -17,7 +19,9 @@ from jax import lax
 from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Bool, Float
 
+from angd.method.memory import crowded, matrix_bytes, note, refuse
 from angd.method.solvers.factorise import factorised
+from angd.method.solvers.in_place import InPlace
 from angd.method.system import AbstractSystem, with_jacobian
 
 Build = Callable[[AbstractSystem, bool], tuple[Float[Array, "k k"], Float[Array, ""]]]
@@ -76,14 +80,21 @@ class Spectrum(eqx.Module):
         return (self.vectors @ inside).astype(y.dtype)
 
 
-def positive(build: Build, system: AbstractSystem, damping: Any, many: bool) -> Cholesky | Spectrum:
+Positive = Cholesky | Spectrum | InPlace
+
+
+def positive(build: Build, system: AbstractSystem, damping: Any, many: bool, k: int) -> Positive:
     """The matrix that `build` makes of a system, in the widest type there is, for one damping or for many.
 
     `build(system, again)` gives the matrix and the squared length of what was taken off after it was multiplied;
-    `again` says that it can be formed again in double.
+    `again` says that it can be formed again in double. The matrix is k × k.
     """
     narrow, wide = system.O.layout.dtype, jnp.result_type(float)
     can = narrow != wide and wide == jnp.float64 and system.O.wide() is not None
+    tight = _fits(k, wide)
+    if tight:
+        A = build(_widest(system) if can else system, False)[0]
+        return InPlace.of(A.astype(jnp.promote_types(A.dtype, wide)), damping)
     spectral = many or jnp.promote_types(narrow, wide) != jnp.float64
 
     def made(system: AbstractSystem) -> tuple[Cholesky | Spectrum, Float[Array, ""]]:
@@ -92,9 +103,7 @@ def positive(build: Build, system: AbstractSystem, damping: Any, many: bool) -> 
         return Spectrum.of(A) if spectral else Cholesky.of(A, damping, can), offset
 
     def again() -> Cholesky | Spectrum:
-        rows = system.O.wide()  # widened here, so that only those pay for it who need it
-        assert rows is not None
-        return made(with_jacobian(_in_double(system), rows))[0]
+        return made(_widest(system))[0]  # widened here, so that only those pay for it who need it
 
     first, offset = made(system)
     if not can:
@@ -103,13 +112,27 @@ def positive(build: Build, system: AbstractSystem, damping: Any, many: bool) -> 
     return _if(~good, again, first)
 
 
+def _fits(k: int, dtype: Any) -> bool:
+    """Is there room for nothing but the matrix itself? Raises where there is not even that."""
+    size, tight = matrix_bytes(k, dtype), crowded(k, dtype)
+    instead = "use fewer samples, or Iterative or KFAC, which form no such matrix"
+    refuse(f"The {k:,} × {k:,} matrix of this system", size, instead)
+    why = "factorised in place, because copies of it" if tight else "factorised beside itself, which, with a copy,"
+    ends = "would exceed half of the budget" if tight else "stays below half of the budget"
+    note(f"the {k:,} × {k:,} matrix of the system", size, f"{why} {ends}")
+    return tight
+
+
 def _if(wanted: Bool[Array, ""], then: Callable[[], Any], otherwise: Any) -> Any:
     """`then()` if wanted, else what is there: a loop of one turn or none, where `lax.cond` would copy both matrices."""
     return lax.while_loop(lambda left: left[0], lambda _: (jnp.zeros((), bool), then()), (wanted, otherwise))[1]
 
 
-def _in_double(system: AbstractSystem) -> AbstractSystem:
-    return eqx.tree_at(lambda s: s.omega, system, system.omega.astype(jnp.float64))
+def _widest(system: AbstractSystem) -> AbstractSystem:
+    """With the same rows in double precision."""
+    rows = system.O.wide()
+    assert rows is not None
+    return with_jacobian(eqx.tree_at(lambda s: s.omega, system, system.omega.astype(jnp.float64)), rows)
 
 
 def _factor(A: Float[Array, "k k"], damping: Any) -> Float[Array, "k k"]:

@@ -9,10 +9,13 @@ from typing import Annotated, Any, ClassVar
 import tyro
 
 from angd.problems.estimate import from_json
-from angd.program.arguments import Number, Place, Size, Switch, Whole, changes
-from angd.program.process import RUNS, check_source, opened
+from angd.program.arguments import Bytes, Number, Place, Size, Switch, Whole, changes
+from angd.program.hosts import ended_together, enter
+from angd.program.machines import Machines, introduce
+from angd.program.process import RUNS, agreed, begin, check_source, completed, shared_path
 from angd.program.reached import energy, number
 from angd.program.terminal import is_terminal, tell, tell_result, waiting
+from angd.sizes import in_bytes, written
 from angd.train.config import BUDGETS, Config, check_settings
 from angd.train.files import check_folder
 from angd.train.folder import RunFolder, unused
@@ -33,12 +36,16 @@ class RunOptions:
     Without a limit it runs for the task's usual CPU seconds. The folder holds
     configuration, metrics, checkpoints and figures; stop it as you like, and
     --resume continues. --from DIR starts from the parameters of another run.
+
+    --devices splits the samples over the devices of this machine; under srun or
+    mpirun, or with --coordinator HOST:PORT --processes N --process I on every
+    host, the same command runs on all of them together.
     """
 
     examples: ClassVar[tuple[str, ...]] = (
-        "angd run heat                             # a first try, some seconds",
-        "angd run burgers energy --damping 1e-3    # an option of the recipe",
-        "angd run --resume runs/burgers-energy-0   # go on where it stands",
+        "angd run heat                                        # a first try, some seconds",
+        "angd run burgers energy --damping 1e-3               # an option of the recipe",
+        "angd run --resume runs/heat-energy-0 --devices all   # go on, on all devices",
     )
 
     of_recipe: ClassVar[bool] = True
@@ -68,6 +75,8 @@ class RunOptions:
     """Give up after so many rejected steps in a row."""
     recover: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 0, never)")] = None
     """After so many steps in a row that are not finite, go back to the last good state, with more damping."""
+    memory: Bytes = None
+    """What a step may take, such as "8 GiB"; --dry-run tells what follows from it. By default most of the device's."""
     config: Place = None
     """Take the configuration from a file: of another run, or the best of a sweep."""
     out: Place = None
@@ -80,6 +89,19 @@ class RunOptions:
     """Which of its checkpoints; by default the last."""
     checkpoint_seconds: float = 30.0
     """Time between checkpoints."""
+    devices: Annotated[str | None, tyro.conf.arg(metavar="INT|all", help_behavior_hint="")] = None
+    """Split the samples over so many devices of each process; on CPUs they are simulated."""
+    coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
+    """Of several processes: host of process 0, and a free port there."""
+    processes: Whole = None
+    """How many they are; srun and mpirun say it themselves, and 1 makes this one work alone."""
+    process: Whole = None
+    """Which one this is, from 0."""
+    heartbeat: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 30)")] = None
+    """Seconds without a sign of life after which another process counts as gone, and the run ends."""
+    watchdog: Number = None
+    """Seconds without a completed step after which the run ends; with several processes, by default ten times the
+    slowest step."""
     dry_run: Switch = False
     """Only say what would run: sizes, memory, and the time of a step. Nothing is written."""
     no_cache: Switch = False
@@ -95,13 +117,24 @@ class RunOptions:
             raise ValueError(f"--checkpoint-seconds must be from 0 to 1e9, got {self.checkpoint_seconds:g}.")
         if self.out is not None and str(self.out) in ("", "."):
             raise ValueError("--out must name a folder of its own.")
+        if self.memory is not None:
+            in_bytes(self.memory, "--memory")
         if self.from_ is not None and self.config is not None:
             raise ValueError("--from and --config both say what to run: leave one of them out.")
         if self.from_ is None and self.from_step is not None:
             raise ValueError("--from-step says which checkpoint of --from DIR: give both.")
+        if self.dry_run and self.machines.cluster is not None:
+            raise ValueError("--dry-run is for one process: leave out --coordinator, or add --processes 1.")
 
-    def plan(self) -> tuple[Path | None, Config]:
-        """The folder, where it is known already, and the configuration."""
+    @property
+    def machines(self) -> Machines:
+        """On which devices and processes."""
+        return Machines.of(self)
+
+    def plan(self) -> tuple[Path | None, Config | None]:
+        """The folder, where it is known already, and the configuration: of a run that goes on, process 0 knows it."""
+        if not self.machines.is_first:
+            return self.resume or self.out, None if self.resume is not None else self._fresh()
         if self.resume is not None:
             return self._resumed(self.resume)
         if self.out is not None:
@@ -120,12 +153,14 @@ class RunOptions:
             raise ValueError(f"{str(path)!r} was begun in Python: call the same angd.fit(…, folder=…) again.")
         check_folder(path)
         patience = {n: value for n in ("max_rejections", "recover") if (value := getattr(self, n)) is not None}
+        patience |= self._memory()
         config = replace(config, **patience)
         check_settings({"max_rejections": config.max_rejections, "recover": config.recover})
         return path, check_source(config.with_budget(**self._limits()), folder)
 
     def _fresh(self) -> Config:
         rest = {name: value for name in SETTINGS if (value := getattr(self, name)) is not None} | self._limits()
+        rest |= self._memory()
         arguments = {n: value for n in ("network", "charge", "spin") if (value := getattr(self, n)) is not None}
         if self.config is not None:
             return self._from_file(self.config, arguments, rest)
@@ -148,23 +183,32 @@ class RunOptions:
         base["arguments"] = base["arguments"] | arguments
         return Config.from_dict(base | rest, str(path))
 
+    def _memory(self) -> dict[str, int]:
+        return {} if self.memory is None else {"memory": in_bytes(self.memory, "--memory")}
+
     def _limits(self) -> dict[str, Any]:
         return {name: value for name in BUDGETS if (value := getattr(self, name)) is not None}
 
 
 def run_run(options: RunOptions) -> int:
     """Do it."""
-    path, config = options.plan()
+    (path, known), machines = options.plan(), options.machines
     cache = not (options.no_cache or options.dry_run)  # a forecast says how long compilation takes
-    with waiting(f"building {config.task}", options.quiet):
-        config, task, recipe = opened(config, cache)
-        path = path or unused(RUNS, f"{task.name}-{_label(config)}-{config.seed}")
+    precision = "f64" if known is None else known.precision
+    enter(machines)
+    with waiting("finding the other processes", options.quiet or machines.cluster is None):
+        mesh = begin(precision, cache, machines)
+    introduce(machines, mesh)
+    config = agreed(known, mesh)
+    with waiting(f"building {config.task}", options.quiet or not machines.is_first):
+        config, task, recipe = completed(config)
+        path = path or shared_path(mesh, lambda: unused(RUNS, f"{task.name}-{_label(config)}-{config.seed}"))
         config, start = _start(options, config, task)
 
         from angd.train.setup import prepare
 
-        setup = prepare(task, recipe, config.seed, start)
-    return _forecast(options, setup, config, path) if options.dry_run else _run(options, setup, config, path)
+        setup = prepare(task, recipe, config.seed, start).over(mesh)
+    return _forecast(options, setup, config, path) if options.dry_run else _run(options, machines, setup, config, path)
 
 
 def _start(options: RunOptions, config: Config, task: Any) -> tuple[Config, Any]:
@@ -187,15 +231,22 @@ def _forecast(options: RunOptions, setup: Any, config: Config, path: Path) -> in
     return 0
 
 
-def _run(options: RunOptions, setup: Any, config: Config, path: Path) -> int:
+def _run(options: RunOptions, machines: Machines, setup: Any, config: Config, path: Path) -> int:
     from angd.program.running import trained
     from angd.train.run import Run
 
     task = setup.task
-    if not options.quiet:
-        tell(f"{task.name} with {config.recipe} in {path}")
     run = Run(setup, config, path, options.checkpoint_seconds)
-    trained(run, f"{task.name}, {_label(config)}", options.quiet)
+    if run.peers.is_first and not options.quiet:
+        tell(f"{task.name} with {config.recipe} in {path}")
+    trained(run, f"{task.name}, {_label(config)}", options.quiet, machines)
+    ended_together()
+    return _told(options, run) if run.peers.is_first else run.code
+
+
+def _told(options: RunOptions, run: Any) -> int:
+    """Say how it went."""
+    path = run.folder.path
     summary = RunFolder(path).read("summary.json") or {}
     if run.code:
         tell(str(summary.get("result")))
@@ -255,6 +306,7 @@ def expected(found: dict[str, Any]) -> str:
     phases = found["phases"]
     lines = [
         f"{found['task']} with {found['recipe']} would run in {found['out']}; nothing was written.",
+        f"memory that a step may take: {written(found['memory_budget'])}; --memory sets another",
         f"parameters: {found['parameters']}",
     ]
     for i, phase in enumerate(phases):
@@ -262,7 +314,7 @@ def expected(found: dict[str, Any]) -> str:
         if len(phases) > 1:
             indent = "  "
             lines.append(_title(i + 1, phase))
-        lines += [indent + line for line in _costs(phase)]
+        lines += [indent + line for line in (*_costs(phase), *_chosen(phase, found["memory_budget"]))]
     return "\n".join([*lines, f"all of it: about {found['steps']:.0f} steps in {found['seconds']:.0f} s"])
 
 
@@ -271,6 +323,12 @@ def _title(number: int, phase: dict[str, Any]) -> str:
     kind = ", pretraining" if phase["pretraining"] else ""
     limit = "to the end" if phase["steps"] is None else f"{phase['steps']} steps at most"
     return f"phase {number}{kind}, {limit}:"
+
+
+def _chosen(phase: dict[str, Any], budget: int) -> list[str]:
+    """What follows from the budget, and whether the step keeps to it."""
+    above = ["this is more than the budget: take fewer samples, or a lower --memory for forms that hold less"]
+    return [*phase["choices"], *(above if phase["memory_bytes"] > budget else [])]
 
 
 def _costs(phase: dict[str, Any]) -> list[str]:

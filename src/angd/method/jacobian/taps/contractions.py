@@ -8,25 +8,32 @@ with W the leaf moved by an `Arrangement`, a the activation and g the cotangent 
 reshaped (for convolutions a holds the patches). t runs over all axes that the weight does not see.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Shaped
 
 from angd.method.jacobian.taps.views import Arrangement, View, by_stride
 
+CUTS = 64  # entries of a patch that is cut out entry by entry
 AnyArray = Any  # of JAX or NumPy: numbers of entries are folded like cotangents
 
 
 class Contraction(NamedTuple):
-    """One use of a leaf in normal form: its arrangement, its activation, and the map from cotangents of the output."""
+    """One use of a leaf in normal form: its arrangement, its activation, and the map from cotangents of the output.
+
+    Where `output` is given, it makes the output from the activation, which is there already.
+    """
 
     arrangement: Arrangement
     a: Float[Array, "B T in"]
     fold: Callable[[AnyArray], AnyArray]
+    output: Callable[[], Array] | None = None
 
 
 def _sizes(shape: Sequence[int], *groups: Sequence[int]) -> tuple[int, ...]:
@@ -78,16 +85,53 @@ def convolution(inputs: list[Any], params: dict[str, Any]) -> Contraction | None
         return None
     numbers, groups = params["dimension_numbers"], params["feature_group_count"]
     (out, ins, *space), (rows, channel, *places) = numbers.rhs_spec, numbers.out_spec
-    patches = _patches(x, [kernel.value.shape[axis] for axis in space], params)
+    window = [kernel.value.shape[axis] for axis in space]
+    cut = _cuts(window, params)
+    patches = (_sliced if cut else _patches)(x, window, params)
     a = _split(_gather(patches, (rows, *places), (channel,)), groups)
     arrangement = _arrange(kernel, (out,), (ins, *space))
     n_out, n_in = _sizes(kernel.value.shape, (out,), (ins, *space))
     arrangement = arrangement.then(lax.reshape, (groups, n_out // groups, n_in)).then(lax.transpose, (0, 2, 1))
+
+    def output() -> Array:
+        """One product of matrices, where the compiler would take a convolution for each sample or group of channels."""
+        matrix = kernel.value.transpose((out, ins, *space)).reshape(groups, n_out // groups, n_in)
+        flat = jnp.einsum("bti,boi->tbo", a, matrix)
+        shape = tuple(patches.shape[axis] for axis in (rows, *places))
+        return flat.reshape(*shape, n_out).transpose(np.argsort((rows, *places, channel)))
+
     return Contraction(
         arrangement,
         a * kernel.factor,
         lambda g: _split(_gather(g, (rows, *places), (channel,)), groups),
+        output if cut else None,
     )
+
+
+def _cuts(window: Sequence[int], params: dict[str, Any]) -> bool:
+    """Can the patches be cut out of the input?"""
+    return math.prod(window) <= CUTS and all(d == 1 for d in params["lhs_dilation"])
+
+
+def _sliced(x: Array, window: Sequence[int], params: dict[str, Any]) -> Array:
+    """The patches as slices of the input, beside each other as `conv_general_dilated_patches` has them.
+
+    That is a convolution with a filter for each entry of a patch, which on CPUs is slow beyond use under `vmap`.
+    """
+    numbers, strides, dilation = params["dimension_numbers"], params["window_strides"], params["rhs_dilation"]
+    x = x.transpose(numbers.lhs_spec)
+    x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (0, 0, 0), *((low, high, 0) for low, high in params["padding"])])
+    reach = [(w - 1) * d for w, d in zip(window, dilation, strict=True)]
+    last = [(size - r - 1) // s * s for size, r, s in zip(x.shape[2:], reach, strides, strict=True)]
+
+    def shifted(entry: tuple[int, ...]) -> Array:
+        start = [e * d for e, d in zip(entry, dilation, strict=True)]
+        stop = [begin + end + 1 for begin, end in zip(start, last, strict=True)]
+        return lax.slice(x, (0, 0, *start), (*x.shape[:2], *stop), (1, 1, *strides))
+
+    patches = jnp.stack([shifted(entry) for entry in itertools.product(*map(range, window))], axis=2)
+    patches = patches.reshape(patches.shape[0], -1, *patches.shape[3:])
+    return patches.transpose(np.argsort(numbers.out_spec))
 
 
 def _patches(x: Array, window: Sequence[int], params: dict[str, Any]) -> Array:

@@ -133,6 +133,8 @@ class Walk:
         if contraction is None:
             use = _named(equation, len(views))
             return _bind(equation, [self.probe(v, use) for v in inputs])
+        if contraction.output is not None:
+            return [self._tap(views[0].leaf, contraction, contraction.output())]
         (output,) = _bind(equation, [v.value if isinstance(v, View) else v for v in inputs])
         return [self._tap(views[0].leaf, contraction, output)]
 
