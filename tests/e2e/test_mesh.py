@@ -48,7 +48,7 @@ def some(*quick):
     return [pytest.param(*case, marks=[] if case in quick else slow) for case in cases]
 
 
-@pytest.mark.parametrize(("metric", "form"), some(("energy", None), ("wasserstein", None)))
+@pytest.mark.parametrize(("metric", "form"), some(("wasserstein", None)))
 def test_two_devices_give_the_parameters_of_one(metric, form, monkeypatch):
     """Dense, factored, chunked (rows, energies and moves of the chain) and matrix-free."""
     monkeypatch.setattr(build, "ROWS", 8)
