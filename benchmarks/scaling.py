@@ -32,6 +32,12 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ[
 os.environ.setdefault("PJRT_NPROC", "8")
 
 import jax
+
+if "ANGD_SCALING_MEMBER" in os.environ:  # before anything is computed
+    ADDRESS, NUMBER, COUNT = os.environ["ANGD_SCALING_MEMBER"].split(",")
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(ADDRESS, int(COUNT), int(NUMBER))
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -186,14 +192,11 @@ def together(count: int, names: list[str]) -> dict[str, Any]:
 
 def member(names: list[str], repeats: int) -> None:
     """One of several processes; the first says how long it took."""
-    address, number, count = os.environ[MEMBER].split(",")
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    jax.distributed.initialize(address, int(count), int(number))
     found: dict[str, Any] = {}
     for name in names:
         job, sent = CASES[name].step(CASES[name].samples, angd.parallel.mesh())
         seconds, _ = measured({name: job}, repeats)[name]
-        found[name] = {f"processes_{count}": {"ms": _short(1e3 * seconds), "bytes": sent}}
+        found[name] = {f"processes_{jax.process_count()}": {"ms": _short(1e3 * seconds), "bytes": sent}}
     print(json.dumps(found), flush=True)
     jax.distributed.shutdown()
 

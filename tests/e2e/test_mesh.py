@@ -20,7 +20,7 @@ from angd.problems.pinn.heat import heat
 from angd.recipes.named import named
 from angd.recipes.pinn import GaussNewton
 from angd.train.communication import messages
-from angd.train.fit import _setup, _spread, _task
+from angd.train.fit import _setup, _task
 from angd.train.loop import TrainState, call_of
 
 FORMS = (Dense, Factored, Chunked, MatrixFree)
@@ -48,7 +48,7 @@ def some(*quick):
     return [pytest.param(*case, marks=[] if case in quick else slow) for case in cases]
 
 
-@pytest.mark.parametrize(("metric", "form"), some(("energy", None), ("wasserstein", None)))
+@pytest.mark.parametrize(("metric", "form"), some(("wasserstein", None)))
 def test_two_devices_give_the_parameters_of_one(metric, form, monkeypatch):
     """Dense, factored, chunked (rows, energies and moves of the chain) and matrix-free."""
     monkeypatch.setattr(build, "ROWS", 8)
@@ -110,7 +110,7 @@ def test_a_step_sends_a_matrix_of_the_system_and_no_rows(metric):
     """What arrives on a device: one matrix, half of the rows for columns in a kernel, and nothing else as large."""
     problem, params = (heat(Network((16,))), None) if metric != "fisher-rao" else ground_state(5, width=20)
     task = _task(problem, POINTS if params is None else CHAIN, params)
-    setup = _spread(_setup(task, method(metric, Dense), 0), two())
+    setup = _setup(task, method(metric, Dense), 0).over(two())
     step, arguments = call_of(setup.problem, setup.phases, TrainState(setup.params), setup.key)
     sent = messages(step.ahead(*arguments).as_text())
     p = sum(leaf.size for leaf in jax.tree.leaves(setup.params))

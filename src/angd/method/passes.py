@@ -16,6 +16,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 from jaxtyping import Array, Inexact, PyTree
 
 from angd.method.memory import note, share
+from angd.method.parallel import mesh_of
 
 Pointwise = Callable[..., Any]
 # Which part of all intermediate numbers a pass holds at one time.
@@ -57,12 +58,13 @@ def pulled(f: Pointwise, params: PyTree, y: Inexact[Array, "n *m"], xs: PyTree) 
 
 
 def batch_size(f: Pointwise, params: PyTree, xs: PyTree, part: float) -> int:
-    """Samples of one pass, as many as the budget allows."""
-    n, limit = _count(xs), share()
-    if n * part * SMALL * _numbers(params, xs) * 8 <= limit:
+    """Samples of one pass, as many as the budget allows; on a mesh every device has its own budget and as many."""
+    mesh = mesh_of(xs)
+    n, limit, devices = _count(xs), share(), 1 if mesh is None else mesh.size
+    if n * part * SMALL * _numbers(params, xs) * 8 <= devices * limit:
         return n
     each = part * sample_bytes(f, params, xs)
-    size = n if n * each <= limit else max(1, int(limit / each))
+    size = n if n * each <= devices * limit else min(n, devices * max(1, int(limit / each)))
     if size < n:
         what = f"intermediate numbers of {n:,} samples in a {KINDS[part]}"
         note(what, n * each, f"{size:,} samples at a time, because all would exceed a quarter of the budget")

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Inexact, Int, PyTree
 
+from angd.method.parallel import by_share
 from angd.method.samples import Samples
 from angd.problems.lattice.basis import States
 from angd.problems.lattice.hamiltonians import AbstractHamiltonian
@@ -60,7 +61,11 @@ class LatticeState(eqx.Module):
 
     def local_energies(self, params: PyTree, xs: Int[Array, "N n"]) -> Inexact[Array, "N"]:
         """Local energies of all configurations, some at a time."""
-        return lax.map(lambda x: self.variation(params, x), xs, batch_size=min(self.chunk, xs.shape[0]))
+
+        def share(xs: Int[Array, "N n"]) -> Inexact[Array, "N"]:
+            return lax.map(lambda x: self.variation(params, x), xs, batch_size=min(self.chunk, xs.shape[0]))
+
+        return by_share(share, xs)
 
     def variations(
         self, params: PyTree, samples: Samples, old: PyTree | None = None
