@@ -14,6 +14,7 @@ from angd.train.setup import Setup, within
 FEW = ("--interior", "40", "--steps", "2")
 
 
+@pytest.mark.slow
 def test_a_dry_run_tells_the_budget_and_what_follows_from_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["run", "heat", "energy", *FEW, "--memory", "64 MiB", "--dry-run"]) == 0
