@@ -197,3 +197,37 @@ def test_shapes_and_memory_choose_the_form(widths, n, memory, form):
 def test_bad_input_is_refused_in_a_sentence(f, params, xs, sentence):
     with pytest.raises(ValueError, match=sentence):
         jacobian(f, params, xs)
+
+
+@pytest.mark.parametrize("columns", [7, 100])
+def test_panels_of_columns_make_the_kernel_of_all(columns, monkeypatch):
+    """Narrow parts joined, wide ones alone, the widest cut along their activations or their cotangents."""
+    monkeypatch.setattr("angd.method.jacobian.panels.most_columns", lambda rows, itemsize: columns)
+    params = {"w": normal(0, 3, 40) / 3, "out": normal(1, 40), "bias": normal(2, 40), "table": normal(3, 40)}
+
+    def f(params, x):
+        h = jnp.tanh(x @ params["w"] + params["bias"])
+        return jnp.stack([h @ params["out"], jnp.sum(h**2 * params["table"] * params["out"])])
+
+    xs = normal(9, 150, 3)
+    M = reference(f, params, xs)
+    kernel = jacobian(f, params, xs, form=Factored).kernel()
+    assert np.allclose(kernel, M @ M.T, rtol=1e-10, atol=1e-10)
+    assert np.array_equal(kernel, kernel.T)
+
+
+def test_rows_beyond_the_cache_stay_factors_where_the_kernel_is_the_smaller_matrix():
+    params = [jnp.ones((10, 60)), jnp.ones((60, 300)), jnp.ones((300, 1))]
+
+    def tokens(params, x):
+        return jnp.sum(jnp.tanh(jnp.tanh(x @ params[0]) @ params[1]) @ params[2])
+
+    def held(n, dtype=float):
+        shapes = jax.tree.map(lambda w: jax.ShapeDtypeStruct(w.shape, dtype), params)
+        xs = jax.ShapeDtypeStruct((n, 12, 10), dtype)
+        return type(jax.eval_shape(lambda params, xs: jacobian(tokens, params, xs), shapes, xs))
+
+    assert held(50) is Dense  # 7.5 MB
+    assert held(500) is Factored
+    assert held(500, jnp.float32) is Dense
+    assert held(20_000) is Dense

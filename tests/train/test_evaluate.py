@@ -128,8 +128,9 @@ def test_a_forecast_ends_in_the_phase_in_which_the_budget_does():
 
 def test_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["run", "heat", "adam", "--seconds", "30", "--dry-run"]) == 0
+    assert main(["run", "heat", "adam", "--seconds", "30", "--memory-limit", "3GiB", "--dry-run"]) == 0
     said = capsys.readouterr().out
+    assert "memory that a step may take: 3 GiB; --memory-limit sets another\n" in said
     assert "heat with adam would run in runs/heat-adam-0; nothing was written." in said
     assert "parameters: 105\nsamples: 250 initial, 1000 interior, 250 walls; 1500 rows\n" in said
     assert "phase" not in said

@@ -151,7 +151,7 @@ def shortage(error: BaseException) -> str | None:
     array = "" if most is None else f"; the largest array that is known of is {most.what}, {written(most.size)}"
     return (
         f"there was no memory left on {jax.devices()[0].device_kind}{array}. A step was to stay below "
-        f"{written(budget())}: lower memory= (--memory) for forms that hold less, or take fewer samples"
+        f"{written(budget())}: lower memory= (--memory-limit) for forms that hold less, or take fewer samples"
     )
 
 

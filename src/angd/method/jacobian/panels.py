@@ -53,7 +53,7 @@ def add_products(
         if part.width > limit and part.group is not None:
             whole = _by_slices(part.group, limit, n_rows, whole, change)
             continue
-        if part.width >= FEWEST:  # made block by block where the product wants it, without a copy
+        if 2 * part.width > limit:  # made block by block where the product wants it, without a copy
             whole = outer(change(part.make()).astype(dtype), whole, BLOCKS)
             continue
         if panel and width + part.width > limit:

@@ -75,7 +75,7 @@ class RunOptions:
     """Give up after so many rejected steps in a row."""
     recover: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: 0, never)")] = None
     """After so many steps in a row that are not finite, go back to the last good state, with more damping."""
-    memory: Bytes = None
+    memory_limit: Bytes = None
     """What a step may take, such as "8 GiB"; --dry-run tells what follows from it. By default most of the device's."""
     config: Place = None
     """Take the configuration from a file: of another run, or the best of a sweep."""
@@ -117,8 +117,8 @@ class RunOptions:
             raise ValueError(f"--checkpoint-seconds must be from 0 to 1e9, got {self.checkpoint_seconds:g}.")
         if self.out is not None and str(self.out) in ("", "."):
             raise ValueError("--out must name a folder of its own.")
-        if self.memory is not None:
-            in_bytes(self.memory, "--memory")
+        if self.memory_limit is not None:
+            in_bytes(self.memory_limit, "--memory-limit")
         if self.from_ is not None and self.config is not None:
             raise ValueError("--from and --config both say what to run: leave one of them out.")
         if self.from_ is None and self.from_step is not None:
@@ -184,7 +184,7 @@ class RunOptions:
         return Config.from_dict(base | rest, str(path))
 
     def _memory(self) -> dict[str, int]:
-        return {} if self.memory is None else {"memory": in_bytes(self.memory, "--memory")}
+        return {} if self.memory_limit is None else {"memory": in_bytes(self.memory_limit, "--memory-limit")}
 
     def _limits(self) -> dict[str, Any]:
         return {name: value for name in BUDGETS if (value := getattr(self, name)) is not None}
@@ -306,7 +306,7 @@ def expected(found: dict[str, Any]) -> str:
     phases = found["phases"]
     lines = [
         f"{found['task']} with {found['recipe']} would run in {found['out']}; nothing was written.",
-        f"memory that a step may take: {written(found['memory_budget'])}; --memory sets another",
+        f"memory that a step may take: {written(found['memory_budget'])}; --memory-limit sets another",
         f"parameters: {found['parameters']}",
     ]
     for i, phase in enumerate(phases):
@@ -327,7 +327,7 @@ def _title(number: int, phase: dict[str, Any]) -> str:
 
 def _chosen(phase: dict[str, Any], budget: int) -> list[str]:
     """What follows from the budget, and whether the step keeps to it."""
-    above = ["this is more than the budget: take fewer samples, or a lower --memory for forms that hold less"]
+    above = ["this is more than the budget: take fewer samples, or a lower --memory-limit for forms that hold less"]
     return [*phase["choices"], *(above if phase["memory_bytes"] > budget else [])]
 
 
