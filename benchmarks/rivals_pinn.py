@@ -78,10 +78,15 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for package, methods in METHODS.items():
         for method in methods:
-            mine = [r for r in runs if (r["package"], r["method"]) == (package, method)]
+            mine = longest([r for r in runs if (r["package"], r["method"]) == (package, method)])
             if mine:
                 values[f"{package}_{method}".replace("-", "_")] = row(mine)
     return values | {"best": {f"s{mark}": best for mark in MARKS if (best := best_rival(values, mark))}}
+
+
+def longest(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each seed the run with the largest budget."""
+    return list({r["seed"]: r for r in sorted(runs, key=lambda r: r["budget"])}.values())
 
 
 def row(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -92,14 +97,14 @@ def row(runs: list[dict[str, Any]]) -> dict[str, Any]:
     errors = {f"s{mark}": [e for r in runs if (e := at(r, mark)) is not None] for mark in MARKS}
     found: dict[str, Any] = {name: median(each) for name, each in errors.items() if each}
     found |= {f"{name}_spread": [min(each), max(each)] for name, each in errors.items() if len(each) > 1}
-    longest = max(runs, key=lambda r: r["budget"])
-    spent, steps, _ = longest["records"][-1]
+    last = max(runs, key=lambda r: r["budget"])
+    spent, steps, _ = last["records"][-1]
     return found | {
         "seeds": len({r["seed"] for r in runs}),
         "parameters": runs[0]["parameters"],
         "first_step": median(r["first_step"] for r in runs),
         "steps": steps,
-        "ms": float(f"{1e3 * (spent - longest['first_step']) / max(steps, 1):.3g}"),
+        "ms": float(f"{1e3 * (spent - last['first_step']) / max(steps, 1):.3g}"),
     }
 
 

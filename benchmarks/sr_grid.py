@@ -1,6 +1,6 @@
 """One natural-gradient step beside NetKet's `VMC_SR` on the same log ψ and samples, over n, p and precision.
 
-    python benchmarks/sr_grid.py [--quick | --record] [--double | --single]
+    python benchmarks/sr_grid.py [--quick | --record] [--double | --single] [n…]
 
 Needs `angd[bench]`. log ψ is NetKet's own `MLP` on 16 spins with two hidden layers; the rest is as `vmc_sr.py` has it:
 CPU time of `compute_loss_and_update` with samples at hand, the forms in turn, medians with the fastest and slowest.
@@ -10,12 +10,13 @@ this machine minutes are left out, and said so. The updates are compared.
 
 import contextlib
 import io
+import json
 import sys
 from functools import partial
 from statistics import median
 from typing import Any
 
-from timing import cpu_times, one_core, record
+from timing import RESULTS, cpu_times, one_core, record
 
 one_core()
 
@@ -88,7 +89,7 @@ def parameters(width: int) -> int:
 
 def report(dtype: Any, sizes: dict[str, int], samples: tuple[int, ...], repeats: int) -> dict[str, Any]:
     """One precision."""
-    found: dict[str, Any] = {}
+    found = kept(np.dtype(dtype).name) if "--record" in sys.argv else {}
     for name, width in sizes.items():
         for n in samples:
             reason = too_dear(parameters(width), n, np.dtype(dtype).itemsize)
@@ -97,6 +98,12 @@ def report(dtype: Any, sizes: dict[str, int], samples: tuple[int, ...], repeats:
             if "--record" in sys.argv:
                 record("sr_grid", np.dtype(dtype).name, found, "sr_grid")
     return found
+
+
+def kept(precision: str) -> dict[str, Any]:
+    """What the result file has of one precision: a run of some sizes leaves the others."""
+    path = RESULTS / "sr_grid.json"
+    return json.loads(path.read_text(encoding="utf-8"))["values"].get(precision, {}) if path.exists() else {}
 
 
 def _said(row: dict[str, Any]) -> str:
@@ -109,7 +116,8 @@ def _said(row: dict[str, Any]) -> str:
 def main() -> None:
     jax.config.update("jax_enable_x64", True)
     quick = "--quick" in sys.argv
-    sizes, samples = ({"300": 12}, (64,)) if quick else (WIDTHS, SAMPLES)
+    asked = tuple(int(argument) for argument in sys.argv[1:] if argument.isdigit())
+    sizes, samples = ({"300": 12}, (64,)) if quick else (WIDTHS, asked or SAMPLES)
     for dtype, flag in ((np.float64, "--single"), (np.float32, "--double")):
         if flag not in sys.argv:
             report(dtype, sizes, samples, 1 if quick else REPEATS)

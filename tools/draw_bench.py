@@ -21,6 +21,7 @@ RIVALS = {
     ("optax", "lbfgs"): ("optax L-BFGS", "grey", "-"),
     ("optax", "adam"): ("optax Adam", "grey", "--"),
 }
+SECONDS = (10, 20, 30, 60, 120, 300, 600)
 PARTS = {
     "full product": ("full product", "grey", "s"),
     "kernel, blocked half": ("kernel, blocked half", "blue", "o"),
@@ -52,7 +53,9 @@ def rivals(theme: Theme) -> Figure:
         panel.plot(seconds, error, color=theme.hues[hue], linestyle=dash, linewidth=width, label=shown)
         named.add(label)
     panel.set(xscale="log", yscale="log", xlabel="CPU seconds, import and compilation included")
-    panel.set_ylabel("relative L² error")
+    panel.set_xticks(SECONDS, list(map(str, SECONDS)))
+    panel.set_xticks([], minor=True)
+    panel.set(ylabel="relative L² error", xlim=(8, 1.1 * max(r["budget"] for r in results("rivals_pinn")["runs"])))
     panel.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
