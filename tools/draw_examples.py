@@ -38,7 +38,6 @@ PICTURES = {
     "kovasznay": Picture(SMALL, 60),
     "insulated": Picture(SMALL, 50),
     "cube": Picture(SMALL, 30),
-    "solitons": Picture(GaussNewton(interior=400, condition=60, slabs=3), 75),
     "family": Picture(SMALL, 40),
     "viscosity": Picture(GaussNewton(interior=300, condition=200, fresh=40), 60),
     "double_well": Picture(WALKERS, 100),
