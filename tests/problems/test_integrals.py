@@ -1,5 +1,7 @@
 """Conditions on integrals: exact for polynomials, at every value of the other coordinates, and trained like others."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,12 +51,13 @@ def test_a_mass_is_kept_in_time():
 
 
 def test_what_cannot_be_integrated_is_refused():
-    for given, sentence in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"domain": Ball((0.0, 0.0), 1.0)}, "must be a Box, got a Ball"),
         ({"domain": BOX, "over": (2,)}, "different coordinates below 2"),
         ({"domain": BOX, "over": ()}, "different coordinates below 2"),
         ({"domain": BOX, "over": (0,), "nodes": 0}, "nodes must be at least 1"),
-    ):
+    ]
+    for given, sentence in cases:
         with pytest.raises(ValueError, match=sentence):
             Integral(**given)
     with pytest.raises(ValueError, match="points outside the domain"):
