@@ -45,6 +45,8 @@ def test_the_network_is_antisymmetric_and_its_local_energies_are_the_loop_s():
     params["jastrow"] = params["jastrow"] + 0.1
     problem = GroundState(net, Trap(0.5, 1.0, (2, 1)))
     problem.check_start(params, x)
+    (sign, log), (other, same) = net(params, x), net(params, x[jnp.array([1, 0, 2])])
+    assert (other, np.isclose(log, same)) == (-sign, True)
     loop = kinetic_energy_by_loop(lambda y: net(params, y)[1], x) + problem.potential(x)
     assert np.isclose(problem.variation(params, x), loop, rtol=1e-9)
 

@@ -206,7 +206,9 @@ hydrogen_chain = _ground_state("H10", "a chain of ten hydrogen atoms, 1.8 a₀ a
 nitrogen = _ground_state("N2", "the nitrogen molecule at 2.068 a₀", 7200.0, norm=0.01, decay=2e-3, pretrain=2000)
 
 dot_2d = _dot("dot-2d", "2 electrons in the plane, ω = 1 (exact 3 Ha)", (1, 1), 2, 1.0, 3.0, 120.0)
-dot_2d_6 = _dot("dot-2d-6", "6 electrons in the plane, ω = 1 (20.1597 Ha)", (3, 3), 2, 1.0, 20.1597, 900.0)
+dot_2d_6 = _dot(
+    "dot-2d-6", "6 electrons in the plane, ω = 1 (20.1597 Ha with fixed nodes)", (3, 3), 2, 1.0, 20.1597, 900.0
+)
 dot_3d = _dot("dot-3d", "2 electrons in space, ω = ½: Hooke's atom (exact 2 Ha)", (1, 1), 3, 0.5, 2.0, 120.0)
 
 tfim = _spins("tfim", "the critical Ising ring in a transverse field, 16 sites, exact sums")
