@@ -3,9 +3,11 @@
     python tools/measure_lattice.py                          everything that results/lattice.jsonl has not yet
     python tools/measure_lattice.py --part exact tfim-10     only exact sums, only systems whose names begin so
 
-The critical Ising ring (h = J), the Heisenberg ring and Majumdar and Ghosh's (J₂ = J₁/2), with translation-invariant
-networks: an RBM of eight units, and a convolution of two layers. Fisher–Rao natural gradients: plain (which is minSR,
-the kernel's form of the same direction), SPRING, and the accelerated flow with β = 0 and with β > 0.
+The critical Ising ring (h = J), the Heisenberg ring and Majumdar and Ghosh's (J₂ = J₁/2) of 10 to 16 sites, and the
+last two on a square lattice of 4 × 4, with translation-invariant networks: an RBM of eight units, real or complex, and
+a convolution of two layers. Complex amplitudes have the metric of Fubini and Study, real ones Fisher and Rao's, which
+is the same there. Natural gradients: plain (which is minSR, the kernel's form of the same direction), SPRING, and the
+accelerated flow with β = 0 and with β > 0.
 
 Part `exact`: sums over all states with weights ρ, one of each orbit of the translations. Every method has a grid of 24
 settings, then 24 more at random around the best of them; what decides is the mean number of iterations, over four
@@ -30,7 +32,7 @@ import jax
 import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Inexact
 
 import angd
 from angd.problems.lattice import (
@@ -39,10 +41,10 @@ from angd.problems.lattice import (
     Convolution,
     Enumerated,
     Heisenberg,
+    Lattice,
     LatticeState,
     TransverseIsing,
     lowest,
-    ring,
 )
 from angd.problems.lattice.basis import counted
 from angd.train.environment import stamp
@@ -54,19 +56,22 @@ LOG = OUT.with_suffix(".jsonl")
 GOALS = (1e-3, 1e-4, 1e-5, 1e-6)
 DECIDES = 1e-5
 STEPS, TUNING, STARTS, LANES, CHECKED = 250, 4, 5, 12, 25
-EXACT = ("j1j2-12-rbm", "j1j2-14-rbm", "heisenberg-16-rbm", "tfim-10-rbm", "heisenberg-12-rbm", "j1j2-10-rbm")
-EXACT += ("tfim-12-rbm", "j1j2-12-convolution", "tfim-10-convolution")
+EXACT = ("j1j2-12-rbm", "j1j2-14-rbm", "heisenberg-12-rbm", "tfim-10-rbm", "tfim-12-rbm", "j1j2-10-rbm")
+EXACT += ("heisenberg-4x4-rbm", "j1j2-4x4-complex", "j1j2-16-rbm", "tfim-14-rbm", "heisenberg-16-rbm")
+EXACT += ("j1j2-12-convolution", "tfim-10-convolution", "tfim-16-rbm")
 SAMPLED = {"j1j2-12-rbm": (4096, 16000, 500), "j1j2-14-rbm": (4096,), "tfim-10-rbm": (4096,)}
+SAMPLED |= {"heisenberg-4x4-rbm": (4096,), "j1j2-4x4-complex": (4096,)}
 ON_SAMPLES = ("spring", "angd_projected", "ngd", "angd", "angd_noise")
-EARLY = 12  # rows of exact sums before those with samples
+EARLY = 28  # rows of exact sums before those with samples
 DAMPINGS = (1e-4, 1e-3)
 SYSTEMS = {
-    "tfim": lambda L: TransverseIsing(ring(L)),
-    "heisenberg": lambda L: Heisenberg(ring(L)),
-    "j1j2": lambda L: Heisenberg(ring(L), 0.5),
+    "tfim": TransverseIsing,
+    "heisenberg": Heisenberg,
+    "j1j2": lambda lattice: Heisenberg(lattice, 0.5),
 }
 NETWORKS = {
     "rbm": lambda lattice: RBM(lattice.sites, 8, lattice.translations()),
+    "complex": lambda lattice: RBM(lattice.sites, 8, lattice.translations(), complex=True),
     "convolution": lambda lattice: Convolution(lattice, (6, 6)),
 }
 # Settings by name: rate h²γ, damping λ, momentum μ of the flow or η of the projection, b with β = b h.
@@ -110,8 +115,8 @@ def optimiser(method: str, s: Setting) -> angd.ANGD:
         solver = angd.ProjectedMomentum(s.eta, solver)
     if method.startswith("angd"):
         flow = angd.ARGFlow.momentum(s.mu, s.rate, s.b * s.rate**0.5 if method == "angd_beta" else 0.0)
-        return angd.ANGD(flow, angd.FisherRao(), solver, angd.Restart())
-    metric = angd.FisherRao(limit=None, correction=False)
+        return angd.ANGD(flow, angd.FubiniStudy(), solver, angd.Restart())
+    metric = angd.FubiniStudy(limit=None, correction=False)
     return angd.ANGD(angd.ARGFlow.momentum(0.0, s.rate), metric, solver)
 
 
@@ -123,8 +128,8 @@ class System(eqx.Module):
     levels: tuple[float, ...] = eqx.field(static=True)
 
     @classmethod
-    def of(cls, system: str, sites: int, network: str) -> "System":
-        hamiltonian = SYSTEMS[system](sites)
+    def of(cls, system: str, sites: str, network: str) -> "System":
+        hamiltonian = SYSTEMS[system](Lattice(tuple(map(int, sites.split("x")))))
         basis = Basis.of(hamiltonian, hamiltonian.lattice.translations())
         return cls(
             LatticeState(NETWORKS[network](hamiltonian.lattice), hamiltonian),
@@ -141,41 +146,47 @@ class Momentum(eqx.Module):
     """What a step leaves to the next: at every state the old momentum function O d and the old local energy."""
 
     d: Float[Array, "p"]
-    phi: Float[Array, "n"]
-    energies: Float[Array, "n"]
+    phi: Inexact[Array, "n"]
+    energies: Inexact[Array, "n"]
     started: Array
 
 
 def steadiness(s: Setting, A: Array, root: Array, e: Array, draws: int) -> Array:
     """Which share of the force is no noise, 1 − N/S: S = vᵀ(G + λ)⁻¹v, and N what S would be of draws around zero."""
     factor = jnp.linalg.cholesky(A.T @ A + s.damping * jnp.eye(A.shape[1]))
-    each = e[:, None] * jax.scipy.linalg.solve_triangular(factor, A.T, lower=True).T
+    rows = jax.scipy.linalg.solve_triangular(factor, A.T, lower=True).T
+    each = jnp.sum(real_rows(e)[:, None].reshape(-1, len(root), 1) * rows.reshape(-1, len(root), rows.shape[1]), axis=0)
     S = jnp.sum((root @ each) ** 2)
     return jnp.clip(1 - (jnp.sum(each**2) - S) / (draws * S), 0, 1)
+
+
+def real_rows(u: Inexact[Array, "n *m"]) -> Float[Array, "N *m"]:
+    """Complex rows as real ones: first all real parts, then all imaginary ones."""
+    return jnp.concatenate([jnp.real(u), jnp.imag(u)]) if jnp.iscomplexobj(u) else u
 
 
 def step(
     s: Setting, rho: Array, J: Array, energies: Array, old: Momentum, method: str, draws: int | None = None
 ) -> tuple[Array, Array]:
-    """The direction, and whether momentum was dropped: Fisher-Rao, (G + λ) d = v + λ c.
+    """The direction, and whether momentum was dropped: Fubini-Study, (G + λ) d = v + λ c.
 
     It is `angd.ANGD` written out, which `--part check` compares: since the states stay where they are, the old momentum
     at them is known without another derivative, and hundreds of small runs fit into minutes."""
     h, beta, accelerated = jnp.sqrt(s.rate), s.b * jnp.sqrt(s.rate) * old.started, method.startswith("angd")
 
     def centred(u: Array) -> Array:
-        return u - jnp.tensordot(rho, u, 1)
+        return u - rho @ u
 
     e, before, phi = centred(energies), centred(old.energies), centred(old.phi)
     b, c, root = -h * e, s.eta * old.d, jnp.sqrt(rho)
-    A = 2 * root[:, None] * (J - (rho @ J)[None])
+    A = real_rows(2 * root[:, None] * (J - (rho @ J)[None]))
     if accelerated:
         mu = s.mu if method != "angd_noise" or draws is None else s.mu * steadiness(s, A, root, e, draws)
-        phi = jnp.clip(phi, -0.5 / h, 0.5 / h)
+        phi = phi * (0.5 / h / jnp.maximum(jnp.abs(phi), 0.5 / h))
         b = b + mu * phi - h / 2 * phi * (phi + beta * before) - beta * (e - before)
         c = jnp.where(s.eta > 0, s.eta, mu) * old.d
     n, p = A.shape
-    right = jnp.stack([root * centred(b), -h * root * e], axis=1)
+    right = real_rows(jnp.stack([root * centred(b), -h * root * e], axis=1))
     if n < p:
         factor = jax.scipy.linalg.cho_factor(A @ A.T + s.damping * jnp.eye(n))
         found = A.T @ jax.scipy.linalg.cho_solve(factor, right - jnp.outer(A @ c, jnp.array([1.0, 0.0])))
@@ -184,24 +195,32 @@ def step(
         factor = jax.scipy.linalg.cho_factor(A.T @ A + s.damping * jnp.eye(p))
         found = jax.scipy.linalg.cho_solve(factor, A.T @ right + jnp.outer(s.damping * c, jnp.array([1.0, 0.0])))
         d, rest = found[:, 0], found[:, 1]
-    climbs = accelerated & (jnp.dot(A.T @ (root * e), d) > 0)
+    climbs = accelerated & (jnp.dot(A.T @ real_rows(root * e), d) > 0)
     return jnp.where(climbs, rest, d), climbs
 
 
 def course(system: System, method: str, s: Setting, start: Any, key: Array, draws: int | None) -> Float[Array, "steps"]:
     """Relative energy errors after 0, 1, 2, … steps from one start."""
     basis, (first, unravel) = system.basis, jax.flatten_util.ravel_pytree(start)
-    ground, no = system.levels[0], jnp.zeros(basis.size)
+    ground = system.levels[0]
 
     def amplitude(theta: Array, x: Array) -> Array:
         return system.problem.log_amplitude(unravel(theta), x)
 
+    def with_gradient(theta: Array, x: Array) -> tuple[Array, Array]:
+        if not jnp.iscomplexobj(jax.eval_shape(amplitude, theta, x)):
+            return jax.value_and_grad(amplitude)(theta, x)
+        value, pulled = jax.vjp(lambda t: (jnp.real(amplitude(t, x)), jnp.imag(amplitude(t, x))), theta)
+        return jax.lax.complex(*value), jax.lax.complex(pulled((1.0, 0.0))[0], pulled((0.0, 1.0))[0])
+
+    no = jnp.zeros_like(jax.eval_shape(basis.log_amplitudes, system.problem.log_amplitude, start))
+
     def once(carry: tuple[Array, Momentum], k: Array) -> tuple[tuple[Array, Momentum], Array]:
         theta, old = carry
-        log_psi, J = jax.vmap(jax.value_and_grad(amplitude), (None, 0))(theta, basis.x)
+        log_psi, J = jax.vmap(with_gradient, (None, 0))(theta, basis.x)
         rho, energies = basis.weights(log_psi), basis.local_energies(log_psi)
         energies = jnp.where(jnp.isfinite(energies), energies, 0.0)
-        error = (jnp.sum(rho * energies) - ground) / abs(ground)
+        error = (jnp.sum(rho * jnp.real(energies)) - ground) / abs(ground)
         weights = rho if draws is None else counted(jax.random.fold_in(key, k), rho, draws)
         d, _ = step(s, weights, J, energies, old, method, draws)
         after = Momentum(d, 2 * J @ d, energies, jnp.ones(()))
@@ -235,7 +254,7 @@ def by_the_library(system: System, method: str, s: Setting, start: Any) -> Float
 
 def check() -> None:
     """Both give the same."""
-    for name, method in product(("j1j2-10-rbm", "tfim-8-convolution"), GRIDS):
+    for name, method in product(("j1j2-10-rbm", "tfim-8-convolution", "j1j2-8-complex"), GRIDS):
         system = System.of(*parts(name))
         usual = {"rate": 0.05, "damping": 1e-3, "mu": 0.8, "eta": 0.8, "b": 0.5}
         setting = Setting.of([{k: usual[k] for k in GRIDS[method][0]}])
@@ -247,9 +266,9 @@ def check() -> None:
         assert jnp.allclose(here, there, atol=1e-9)
 
 
-def parts(name: str) -> tuple[str, int, str]:
+def parts(name: str) -> tuple[str, str, str]:
     system, sites, network = name.split("-")
-    return system, int(sites), network
+    return system, sites, network
 
 
 def tried(system: System, method: str, settings: list[dict[str, float]], starts: Any, draws: int | None) -> np.ndarray:
