@@ -67,7 +67,7 @@ def tiled(
             return _put(whole, part, at)
         own = (i + within >= new[rows[k]])[:, None] & (j + within >= new[columns[k]])[None, :] & (k < len(rows))
         part = jnp.where(own, part, 0)
-        return _added(_added(whole, part, at), jnp.where(i == j, 0, part).T, at[::-1])
+        return _added(_added(whole, part, at), jnp.where(i == j, 0, part).T, (at[1], at[0]))
 
     return lax.fori_loop(0, -(-len(rows) // workers), write, jnp.zeros((n * m, n * m), dtype))
 
