@@ -79,7 +79,7 @@ def method(metric: str, form: type[AbstractJacobian] | None) -> Any:
     """With momentum, and so much damping that rounding is not amplified."""
     flow = angd.ARGFlow.momentum(0.5, 0.05)
     rows = metric == "fisher-rao" and form is not MatrixFree
-    inner = angd.Kernel(1e-3) if rows else angd.Iterative(1e-2, 1e-12) if form is MatrixFree else angd.Normal(1e-2)
+    inner = angd.Kernel(1e-3) if rows else angd.Iterative(1e-2, 1e-14) if form is MatrixFree else angd.Normal(1e-2)
     spaces = {"energy": angd.Energy, "l2": angd.L2, "fisher-rao": angd.FisherRao, "wasserstein": angd.Wasserstein}
     controls = {"energy": angd.LevenbergMarquardt(floor=1e-3), "l2": angd.LineSearch()}
     return angd.ANGD(flow, spaces[metric](), Formed(inner, form), controls.get(metric, angd.StepNorm(0.05)))
