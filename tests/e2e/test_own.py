@@ -131,7 +131,9 @@ def test_a_run_of_a_file_is_looked_at_again_and_branched(front, capsys):
 def test_a_dry_run_of_a_file_tells_its_phases(front, capsys):
     assert main(["run", "front.py", "energy", *FEW, "--steps", "9", "--dry-run"]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert said[:2] == ["front with energy would run in runs/front-energy-0; nothing was written.", "parameters: 337"]
+    assert said[0] == "front with energy would run in runs/front-energy-0; nothing was written."
+    assert said[1].startswith("memory that a step may take: ")
+    assert said[2] == "parameters: 337"
     titles = ["phase 1, 6 steps at most:", "phase 2, 6 steps at most:", "phase 3, to the end:"]
     assert [line for line in said if line.startswith("phase")] == titles
     assert said.count("  samples: 60 interior, 12 start, 12 walls; 84 rows") == 3

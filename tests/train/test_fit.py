@@ -167,7 +167,9 @@ def test_the_same_call_goes_on_and_load_brings_everything_back(tmp_path):
 
 def test_a_built_in_task_is_loaded_by_its_address(tmp_path):
     quiet("heat", "adam", steps=4, folder=tmp_path / "run")
-    assert angd.load(tmp_path / "run").errors == angd.load(tmp_path / "run", task_of("heat")).errors != {}
+    loaded = angd.load(tmp_path / "run")
+    assert loaded.errors == angd.load(tmp_path / "run", task_of("heat")).errors != {}
+    assert np.allclose(loaded(jnp.array([0.1, 0.5])), loaded(jnp.array([[0.1, 0.5]]))[0])
 
 
 def test_a_fit_can_be_saved_afterwards(tmp_path):

@@ -88,9 +88,12 @@ class Fit:
 
         **Arguments:** `x`, points along the first axis; one point, where the problem's points are vectors, is welcome.
 
-        **Returns:** an array with a value for each point.
+        **Returns:** an array with a value for each point, or the value at the one point.
         """
-        return self.task.field(self.params, jnp.asarray(x))
+        x, domain = jnp.asarray(x), getattr(self.task.problem, "domain", None)
+        if x.ndim == 1 and getattr(domain, "dimension", 1) > 1:
+            return self.task.at_point(self.params, x)
+        return self.task.field(self.params, x)
 
     @property
     def errors(self) -> dict[str, float | None]:

@@ -34,8 +34,7 @@ class EvaluateOptions:
     examples: ClassVar[tuple[str, ...]] = (
         "angd evaluate runs/heat-energy-0 --grid 400,400",
         "angd evaluate runs/heat-energy-0 --best --points 20000",
-        "angd evaluate runs/vmc-be-angd-fr-0 --walkers 4000",
-        "angd evaluate runs/vmc-lih-angd-fr-0 --observables dipole,density",
+        "angd evaluate runs/lih-angd-fr-0 --walkers 4000 --observables dipole,density",
     )
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]

@@ -14,7 +14,7 @@ from angd.program.hosts import ended_together, enter
 from angd.program.machines import Machines, introduce
 from angd.program.process import RUNS, agreed, begin, check_source, completed, shared_path
 from angd.program.reached import energy, number
-from angd.program.terminal import is_terminal, tell, tell_result, waiting
+from angd.program.terminal import is_terminal, tell, tell_page, tell_result, waiting
 from angd.sizes import in_bytes, written
 from angd.train.config import BUDGETS, Config, check_settings
 from angd.train.files import check_folder
@@ -227,7 +227,10 @@ def _forecast(options: RunOptions, setup: Any, config: Config, path: Path) -> in
 
     with waiting("compiling every phase", options.quiet):
         found = forecast(setup, config) | {"out": str(path)}
-    print(json.dumps(found, ensure_ascii=False) if options.json else expected(found))
+    if options.json:
+        print(json.dumps(found, ensure_ascii=False))
+    else:
+        tell_page(expected(found))
     return 0
 
 
