@@ -136,6 +136,7 @@ def test_an_equation_with_its_solution(tmp_path):
     assert summary["error"] < 0.1 * records[0].error
 
 
+@pytest.mark.slow
 def test_a_molecule(tmp_path):
     records, summary = run(tmp_path, EXTEND / "molecule.py", "angd-fr", *WALKERS, "--steps", 20)
     assert summary["task"] == "heh-ion"

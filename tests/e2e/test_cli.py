@@ -193,6 +193,7 @@ def test_the_options_of_a_recipe_are_options_with_their_texts(capsys):
     assert "--restart, --no-restart" in shown
 
 
+@pytest.mark.slow
 def test_the_decays_of_the_flow_are_options_and_a_run_keeps_them(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["run", "burgers", "angd-l2", "--help"])

@@ -109,6 +109,7 @@ def test_sweep_finds_the_better_rate_and_its_file_can_be_run(tmp_path, capsys):
     assert RunFolder(tmp_path / "run").config().options["rate"] == 0.01
 
 
+@pytest.mark.slow
 def test_reproduce_draws_the_paper_s_curves_for_all_methods(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(reproduce_command, "FIGURES", {"heat": (("sgd", "adam"), ("loss", "test_loss"))})
     assert main(["reproduce", "heat", "--budget", "9", "--out", str(tmp_path / "out")]) == 0

@@ -98,6 +98,7 @@ def test_molecules_are_pretrained_and_trained_alike_on_a_mesh():
     assert np.allclose(alone.history["loss"], shared.history["loss"], rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_mesh_may_have_any_axes():
     """What `jax.make_mesh` makes is a row of devices to us."""
     square = jax.make_mesh((2, 1), ("data", "model"))

@@ -39,6 +39,7 @@ def test_filled_shells_of_the_oscillator_have_its_energies(d, count, energy):
     assert sum(sum(state) + d / 2 for state in lowest_degrees(d, count)) == energy
 
 
+@pytest.mark.slow
 def test_the_network_is_antisymmetric_and_its_local_energies_are_the_loop_s():
     net = DotNet((2, 1), 2, 0.5, **SMALL)
     params, x = net.init(jax.random.key(0)), jax.random.normal(jax.random.key(1), (3, 2))

@@ -219,6 +219,7 @@ GHIA_U = {0.9531: 0.68717, 0.7344: 0.00332, 0.5: -0.20581, 0.4531: -0.21090, 0.2
 GHIA_V = {0.9063: -0.16914, 0.8047: -0.24533, 0.5: 0.05454, 0.2344: 0.17527, 0.0938: 0.12317}
 
 
+@pytest.mark.slow
 def test_with_a_sharper_lid_the_flow_becomes_that_of_ghia_and_of_botella_and_peyret():
     """To the accuracy of Ghia's grid, one per cent, and with the extremes of Botella & Peyret (1998) much closer."""
     extremes = []

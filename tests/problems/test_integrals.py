@@ -41,6 +41,7 @@ def test_all_of_it_is_one_residual_and_a_part_as_many_as_asked_for():
     assert np.allclose(samples["all"].omega.sum(), 1.0)
 
 
+@pytest.mark.slow
 def test_a_mass_is_kept_in_time():
     """u_t = 0 with an unknown height, of which only the mass is known: 3 in [0, 2]."""
     box = Box((0.0, 1.0), (0.0, 2.0))

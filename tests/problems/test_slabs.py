@@ -72,6 +72,7 @@ def test_a_step_changes_the_present_slab_alone_and_the_next_one_begins_with_its_
     assert all(np.array_equal(a, b) for a, b in zip(*(jax.tree.leaves(following[i]) for i in (1, 2)), strict=True))
 
 
+@pytest.mark.slow
 def test_marching_finds_the_solution_at_all_times():
     """A third of the steps for each third of the time."""
     fit = angd.fit("heat", FEW, steps=75, progress=False)
@@ -148,6 +149,7 @@ def test_causal_weights_hold_later_times_back_until_earlier_ones_are_learnt():
         Causal(plain, -1.0)
 
 
+@pytest.mark.slow
 def test_causal_weights_are_an_option_of_the_recipe():
     fit = angd.fit("heat", GaussNewton(interior=100, condition=20, causal=1.0, warm=0), steps=12, progress=False)
     losses = fit.history["loss"]

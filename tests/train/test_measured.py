@@ -43,6 +43,7 @@ def test_ground_states_keep_the_last_of_each_octave(folder):
     assert [int(file.stem) for file in sorted((folder / "checkpoints").glob("*.npz"))] == [1, 3, 7, 15, 19, 20]
 
 
+@pytest.mark.slow
 def test_the_program_measures_draws_and_says_a_line_each(folder, capsys):
     own = folder.parent / "own.py"
     names = f"density,pair,{own}:square,variance"

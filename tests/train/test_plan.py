@@ -122,6 +122,7 @@ def test_the_smaller_matrix_is_taken_and_what_does_not_fit_is_not():
     assert shared.solver == "kernel, distributed"
 
 
+@pytest.mark.slow
 def test_measured_steps_took_what_the_plan_says(monkeypatch):
     """From 1,000 rows on, three quarters within 30 %: the times of growth.json, on the machine of roofline.json."""
     monkeypatch.syspath_prepend(ROOT / "benchmarks")

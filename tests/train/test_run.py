@@ -406,7 +406,7 @@ def test_a_signal_stops_after_the_step_saves_and_says_how_to_go_on(tmp_path, num
     assert "go on with" in summary["result"]
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.02, 1.5])
+@pytest.mark.parametrize("pause", [0.0, pytest.param(0.02, marks=pytest.mark.slow), 1.5])
 def test_two_signals_lose_nothing(tmp_path, pause):
     """Within a moment they are one; later the second does not wait for the step, and the last whole one is saved."""
     path = tmp_path / "run"
@@ -439,6 +439,7 @@ def test_a_sweep_stops_at_a_signal_and_goes_on(tmp_path):
 KILLS = [pytest.param("adam", 1), pytest.param("energy", 20, marks=pytest.mark.slow)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("optimiser", "kills"), KILLS)
 def test_kills_at_any_moment_change_nothing(tmp_path, optimiser, kills):
     """kill -9, again and again: every file is readable each time, and the end is the same to the last bit."""

@@ -105,6 +105,7 @@ def test_misuse_is_refused(bad):
         halving(run, by=lambda r: r.loss, **arguments)
 
 
+@pytest.mark.slow
 def test_ground_states_are_judged_on_fresh_walkers_after_their_pretraining(tmp_path):
     small = ["--walkers", "16", "--burn-in", "2", "--moves", "1", "--measurements", "4", "--pretrain", "3"]
     command = ["sweep", "vmc-h", "spring", "--grid", "none", "--rate", "0.01,0.05", *small, "--steps", "4"]
