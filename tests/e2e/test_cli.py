@@ -335,6 +335,7 @@ def test_output_that_is_not_unicode_is_no_reason_to_fail(tmp_path):
     assert "burgers" in out
 
 
+@pytest.mark.slow
 def test_sigterm_during_compilation_ends_with_a_sentence(tmp_path):
     process = started(["run", "heat", "--out", "run"], tmp_path)
     assert process.stderr is not None

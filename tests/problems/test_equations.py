@@ -304,10 +304,10 @@ def test_a_reference_of_the_wrong_shape_is_refused_at_once():
             angd.fit(angd.Task(problem, reference=reference), steps=1, progress=False)
 
 
-QUICK = ["insulated"]
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in NAMES])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
 def test_every_equation_is_learnt_by_its_name(name):
     """With the default recipe on few points: the loss at held-out points falls."""
     fit = angd.fit(name, GaussNewton(interior=150, condition=40, warm=0), steps=30, progress=False)

@@ -151,7 +151,12 @@ MIRRORED = Mirrored(Network((5,), embed=burgers.PERIODIC), axis=1)
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: burgers.burgers("-sin", MIRRORED), lambda: burgers.burgers("1-cos", SMALL), euler.euler]
+    "make",
+    [
+        lambda: burgers.burgers("-sin", MIRRORED),
+        lambda: burgers.burgers("1-cos", SMALL),
+        pytest.param(euler.euler, marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.filterwarnings("error")
 def test_jacobians_of_residuals_are_those_of_plain_reverse_mode(make):

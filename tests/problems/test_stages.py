@@ -122,6 +122,7 @@ def test_the_step_of_a_linear_model_on_top_solves_the_problem_as_the_model_itsel
     assert np.abs(alone - params).max() > 0.1
 
 
+@pytest.mark.slow
 def test_modules_of_other_frameworks_stack_too():
     problem = hill(eqx.nn.MLP(2, "scalar", 5, 1, jnp.tanh, key=KEY))
     params, samples = started(problem)

@@ -64,7 +64,8 @@ SMALL = {"walkers": 16, "burn_in": 5, "moves": 2, "pretrain": 2, "measurements":
 
 
 @pytest.mark.parametrize(
-    ("name", "optimiser"), [("H", "angd-fr"), *(pytest.param("He", o, marks=pytest.mark.slow) for o in DENSITIES)]
+    ("name", "optimiser"),
+    [pytest.param(atom, o, marks=pytest.mark.slow) for atom, o in [("H", "angd-fr"), *(("He", o) for o in DENSITIES)]],
 )
 def test_every_recipe_of_densities_runs_on_atoms(name, optimiser):
     setup, seen = course(Config.of(f"vmc-{name.lower()}", optimiser, SMALL), 4)

@@ -111,6 +111,7 @@ def test_fields_have_no_walkers(tmp_path, capsys):
     assert "heat has no walkers: leave out --observables" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_exact_sums_have_observables_without_error(tmp_path):
     fitted = angd.fit("tfim", steps=2, folder=tmp_path / "r", progress=False)
     magnet = {"x0x1": lambda x: x[0] * x[1], "x3x4": lambda x: x[3] * x[4]}

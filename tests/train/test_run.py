@@ -391,7 +391,10 @@ def wait_for(path, count, process):
     assert process.poll() is None, process.communicate()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 143), (signal.SIGINT, 130), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow)],
+)
 def test_a_signal_stops_after_the_step_saves_and_says_how_to_go_on(tmp_path, number, code):
     path = tmp_path / "run"
     settings = ["heat", "adam", "--interior", "30", "--condition", "8", "--steps", "400"]
@@ -406,7 +409,7 @@ def test_a_signal_stops_after_the_step_saves_and_says_how_to_go_on(tmp_path, num
     assert "go on with" in summary["result"]
 
 
-@pytest.mark.parametrize("pause", [0.0, pytest.param(0.02, marks=pytest.mark.slow), 1.5])
+@pytest.mark.parametrize("pause", [0.0, *(pytest.param(pause, marks=pytest.mark.slow) for pause in (0.02, 1.5))])
 def test_two_signals_lose_nothing(tmp_path, pause):
     """Within a moment they are one; later the second does not wait for the step, and the last whole one is saved."""
     path = tmp_path / "run"
