@@ -304,8 +304,6 @@ def test_a_reference_of_the_wrong_shape_is_refused_at_once():
             angd.fit(angd.Task(problem, reference=reference), steps=1, progress=False)
 
 
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_equation_is_learnt_by_its_name(name):
