@@ -11,7 +11,7 @@ from test_table import folder
 
 from angd.problems.solution import together
 from angd.train.folder import Record
-from angd.view.curves import compilations, draw, draw_run
+from angd.view.curves import compilations, draw, draw_run, is_drawn
 from angd.view.data import MOST, as_data, escaped, thinned
 from angd.view.fields import colours_of, draw_errors, draw_solution
 from angd.view.report import safe_name, write_report
@@ -175,6 +175,22 @@ def test_a_run_leaves_its_solution_for_documents_with_letters_that_publishers_ca
     assert b"/Subtype /Type3" not in (made.figures / "solution.pdf").read_bytes()
     assert b"/FontFile2" in (made.figures / "solution.pdf").read_bytes()
     assert [panel.get_title() for panel in draw_solution(solution()).axes][:2] == ["u(t, x)", "u (dots: exact)"]
+
+
+def test_figures_that_a_killed_process_left_out_are_missed(tmp_path, monkeypatch):
+    made = folder(tmp_path / "run")
+    made.write_arrays("solution.npz", solution())
+    assert not is_drawn(made)
+    draw_run(made)
+    assert is_drawn(made)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("angd.view.curves.save_all", killed)
+    with pytest.raises(KeyboardInterrupt):
+        draw_run(made)
+    assert not is_drawn(made)
 
 
 def test_data_for_the_script_is_short_and_holds_no_html():

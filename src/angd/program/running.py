@@ -15,7 +15,7 @@ from angd.train.progress import Silent
 from angd.train.run import Run
 from angd.train.setup import prepare
 from angd.train.signals import Stopped, Stopper
-from angd.view.curves import draw_run
+from angd.view.curves import draw_run, is_drawn
 from angd.view.progress import Watch
 from angd.view.report import write_report
 from angd.view.table import short, table
@@ -48,7 +48,7 @@ def trained(run: Run, title: str, quiet: bool = False, machines: Machines = ALON
                 for _ in run.records(watch):
                     pass
             stopper.uninterrupted(True)
-            if first and (watch.steps or not run.folder.figures.exists()):
+            if first and (watch.steps or not is_drawn(run.folder)):
                 watch.doing("drawing figures")
                 draw_run(run.folder)
     except Stopped as stop:  # somebody did not want to wait for the end of the step

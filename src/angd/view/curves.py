@@ -262,8 +262,19 @@ def bars(folders: Sequence[RunFolder]) -> dict[str, list[tuple[float, float]]]:
     return found
 
 
+def _last_drawn(folder: RunFolder) -> Path:
+    """The figure that is drawn last."""
+    return folder.figures / ("solution.svg" if (folder.path / "solution.npz").exists() else "history.png")
+
+
+def is_drawn(folder: RunFolder) -> bool:
+    """Are all figures of a run there? A process that is killed while it draws leaves some out."""
+    return _last_drawn(folder).exists()
+
+
 def draw_run(folder: RunFolder) -> None:
     """The figures of one run, in its folder; the solution also for documents (PDF, SVG)."""
+    _last_drawn(folder).unlink(missing_ok=True)
     if folder.records():
         known, drawn = curves([folder]), quantities([folder])
         save(draw(known, drawn, ("step", "cpu_seconds"), bars=bars([folder])), folder.figures / "history.png")
