@@ -149,7 +149,8 @@ def lattice() -> int:
             share = v[method]["share"]["1e-05"]
             gap.plot(v["gap"], share, mark, color=LIGHT.colours[k], label=label if name == next(iter(shown)) else None)
     for name, v in values.items():
-        low = v["share"]["1e-05"]
+        if (low := v["share"]["1e-05"]) is None:
+            continue  # no method arrives
         left = v["gap"] > 1 or 0.3 < v["gap"] < 0.4  # where a name to the right would be in the way of another
         sides = {"xytext": (-6, -3), "ha": "right"} if left else {"xytext": (6, -3), "ha": "left"}
         gap.annotate(spelled(name), (v["gap"], low), fontsize=8, textcoords="offset points", **sides)
