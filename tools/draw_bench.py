@@ -1,13 +1,11 @@
 """Draw what `make bench` found: rivals on Burgers' equation and the roofline, for light and for dark pages."""
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from angd.view.curves import save
-from angd.view.theme import DARK, LIGHT, Theme, inked
-from draw_results import OUT, ends, paper, results
+from angd.view.theme import Theme
+from draw_results import draw_all, ends, paper, results
 
 RIVALS = {
     ("angd", "default"): ("angd", "blue", "-"),
@@ -86,12 +84,5 @@ def _under_roof(panel: Axes, theme: Theme, found: dict, title: str) -> None:
 FIGURES = {"rivals": rivals, "roofline": roofline}
 
 
-def main() -> None:
-    for name, draw in FIGURES.items():
-        for theme, ending in ((LIGHT, ""), (DARK, "-dark")):
-            with matplotlib.rc_context(inked(theme)):
-                save(draw(theme), OUT / f"results-{name}{ending}.png")
-
-
 if __name__ == "__main__":
-    main()
+    draw_all(FIGURES)

@@ -221,12 +221,13 @@ FIGURES: dict[str, Callable[[Theme], Figure]] = {
 }
 
 
-def main() -> None:
-    for name, draw in FIGURES.items():
+def draw_all(figures: dict[str, Callable[[Theme], Figure]]) -> None:
+    """Each on light and on dark paper, as docs/figures/results-NAME.png."""
+    for name, draw in figures.items():
         for theme, ending in ((LIGHT, ""), (DARK, "-dark")):
             with matplotlib.rc_context(inked(theme)):
                 save(draw(theme), OUT / f"results-{name}{ending}.png")
 
 
 if __name__ == "__main__":
-    main()
+    draw_all(FIGURES)
